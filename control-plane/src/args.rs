@@ -5,6 +5,7 @@
 pub mod discovery;
 pub mod explain;
 pub mod lint;
+mod version;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use lint::LintArgs;
 #[command(
     name = "app-health",
     version,
+    long_version = version::LONG.as_str(),
     about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; lints probes, and explains why Pods are not healthy; serves the health of virtual machines over xDS.",
     after_help = "Examples:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   inject manually\n  \

@@ -1,5 +1,5 @@
 //! What both binaries need to run as a server or a command: a limited HTTP server, status pages, PEM
-//! files and TLS, values that follow their files, signals, exit codes, the runtime and the environment.
+//! files and TLS, values that follow their files, signals, exit codes, the runtime, the environment and `--version`.
 
 pub mod environment;
 pub mod exit;
@@ -14,5 +14,6 @@ pub mod source;
 pub mod source_permits;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod version;
 #[cfg(feature = "tls")]
 pub mod watched;

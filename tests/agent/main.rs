@@ -17,3 +17,4 @@ mod page;
 mod reference;
 mod run;
 mod stages;
+mod version;

@@ -6,4 +6,7 @@ mod compose;
 mod control_plane;
 mod image;
 mod life;
+mod machine;
+mod packages;
+mod released_images;
 mod units;

@@ -6,52 +6,26 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use kit::agent;
-use kit::authority::{Authority, Issued};
 use kit::docker::{BUSYBOX, Container, Daemon};
 use kit::envoy::{self, Version, workspace};
 use kit::{not_tested, wait};
-use serde_json::Value;
 
-const MACHINE: &str = "app-health-test/machine";
-/// systemd needs these rights for its cgroups and for the sandboxes of the units. It runs in the
-/// namespaces of the container only.
-const BOOT: [&str; 14] = [
-    "--cgroupns",
-    "private",
-    "--cap-add",
-    "SYS_ADMIN",
-    "--security-opt",
-    "seccomp=unconfined",
-    "--security-opt",
-    "apparmor=unconfined",
-    "--env",
-    "container=docker",
-    "--tmpfs",
-    "/run",
-    "--tmpfs",
-    "/tmp",
-];
-/// On a machine, systemd itself makes the mounts shared; without that a unit sees no credentials.
-const INIT: [&str; 3] = ["sh", "-c", "mount --make-rshared / && exec /sbin/init"];
-const AGENT: &str = "app-health-agent.service";
-const DISCOVERY: &str = "app-health-discovery.service";
+use crate::machine::{
+    self, AGENT, APPLICATION, DISCOVERY, certificates, journal, property, run, until_condition, until_running,
+};
+
 /// systemd's exit status for credentials that it cannot read.
 const CREDENTIALS: &str = "243";
-const APPLICATION: &str =
-    "mkdir -p /tmp/www && echo yes > /tmp/www/readyz && exec httpd -f -p 8080 -h /tmp/www";
 /// A request for the service of payments.yaml to the listener that Envoy gets from discovery.
 const REQUEST: &str = "exec 3<>/dev/tcp/127.0.0.1/10000 && \
     printf 'GET /readyz HTTP/1.1\\r\\nHost: payments.shop.example.com\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3";
 const DRAIN: [&str; 4] = ["app-health-agent", "drain", "--url", "unix:/run/app-health/agent.sock"];
 
 pub(crate) async fn units(daemon: &Daemon) {
-    let debian = workspace().join(".tools/debian.tar");
-    if !debian.is_file() {
-        return not_tested::report("the systemd units", "`./justw --debian` made no small Debian");
-    }
-    daemon.ask(&["import", debian.to_str().expect("UTF-8"), MACHINE]);
     let etc = envoy::folder("containers-units");
-    let machine = boot(daemon, &etc);
+    let Some(machine) = with_files(daemon, &etc) else {
+        return not_tested::report("the systemd units", "`./justw --debian` made no small Debian");
+    };
     until_running(&machine).await;
     run(&machine, &["systemd-sysusers"]);
     run(&machine, &["sh", "-c", "echo \"$(hostname -i) discovery.example.com\" >> /etc/hosts"]);
@@ -91,10 +65,12 @@ pub(crate) async fn units(daemon: &Daemon) {
 
 /// Starts the machine with everything from docs/vm-setup.md except certificates; `etc` is its
 /// /etc/app-health.
-fn boot<'a>(daemon: &'a Daemon, etc: &Path) -> Container<'a> {
+fn with_files<'a>(daemon: &'a Daemon, etc: &Path) -> Option<Container<'a>> {
     let shipped = workspace().join("envoy-config/vm");
     fs::create_dir_all(etc.join("config")).expect("a writable folder");
-    fs::copy(shipped.join("config/payments.yaml"), etc.join("config/payments.yaml")).expect("a shipped file");
+    for name in ["config/payments.yaml", "agent.env", "discovery.env"] {
+        fs::copy(shipped.join(name), etc.join(name)).expect("a shipped file");
+    }
     fs::set_permissions(etc, fs::Permissions::from_mode(0o755)).expect("ours");
     let volumes: [(PathBuf, &str); 7] = [
         (etc.to_owned(), "/etc/app-health"),
@@ -105,32 +81,7 @@ fn boot<'a>(daemon: &'a Daemon, etc: &Path) -> Container<'a> {
         (shipped.join(DISCOVERY), "/etc/systemd/system/app-health-discovery.service"),
         (shipped.join("app-health.sysusers.conf"), "/etc/sysusers.d/app-health.conf"),
     ];
-    let volumes = volumes.map(|(from, to)| format!("{}:{to}:ro", from.display()));
-    let volumes = volumes.iter().flat_map(|volume| ["--volume", volume]).collect::<Vec<_>>();
-    daemon.run(&[&BOOT[..], &volumes, &[MACHINE], &INIT].concat())
-}
-
-async fn until_running(machine: &Container<'_>) {
-    let state = || machine.exec(&["systemctl", "is-system-running"]).stdout;
-    wait::until_or(|| format!("systemd runs, not {}", state()), async || state().trim() == "running").await;
-}
-
-/// Writes the files that the units name, which only root may read.
-fn certificates(etc: &Path) {
-    let authority = Authority::new();
-    let write = |name: &str, text: &str| {
-        let file = etc.join(name);
-        fs::write(&file, text).expect("a writable folder");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
-    };
-    write("ca.pem", &authority.pem());
-    for (name, subject) in
-        [("workload", "spiffe://cluster.local/ns/shop/sa/payments"), ("discovery", "discovery.example.com")]
-    {
-        let Issued { certificate, key } = authority.sign(subject);
-        write(&format!("{name}.pem"), &certificate);
-        write(&format!("{name}-key.pem"), &key);
-    }
+    machine::boot(daemon, &volumes)
 }
 
 /// Drains the agent as a member of its group, after another user was refused.
@@ -164,35 +115,6 @@ async fn with_envoy(machine: &Container<'_>) {
     .await;
 }
 
-/// Waits until discovery shows the machine with this condition.
-async fn until_condition(machine: &Container<'_>, wanted: &str) {
-    let shown = || machine.exec(&["app-health", "workloads", "--output", "json"]).stdout;
-    wait::until_or(
-        || format!("condition {wanted}: {}\n{}", shown(), journal(machine)),
-        async || {
-            let Ok(view) = serde_json::from_str::<Value>(&shown()) else { return false };
-            let conditions = view["workloads"].as_array().expect("a list").iter();
-            conditions.map(|workload| workload["condition"]["status"].as_str()).eq([Some(wanted)])
-        },
-    )
-    .await;
-}
-
 fn restarts(machine: &Container<'_>, unit: &str) -> u32 {
     property(machine, unit, "NRestarts").parse().expect("a number")
-}
-
-fn property(machine: &Container<'_>, unit: &str, name: &str) -> String {
-    run(machine, &["systemctl", "show", "--value", "--property", name, unit])
-}
-
-fn journal(machine: &Container<'_>) -> String {
-    machine.exec(&["journalctl", "--no-pager", "--lines", "60"]).stdout
-}
-
-/// Runs a command on the machine and returns its output.
-fn run(machine: &Container<'_>, words: &[&str]) -> String {
-    let outcome = machine.exec(words);
-    assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
-    outcome.stdout.trim().to_owned()
 }

@@ -19,6 +19,7 @@ mod mass_silence;
 mod monitoring;
 mod page;
 mod slow_readers;
+mod version;
 mod webhook;
 mod webhook_cert_manager;
 mod webhook_invalid_requests;

@@ -1,5 +1,5 @@
 //! Tests of the workspace's own rules: the dependencies between crates, the layout of sources, and the
-//! links and recipe names in documents, the Helm chart, and alerts and dashboards.
+//! links and recipe names in documents, the Helm chart, alerts and dashboards, and versions.
 
 mod chart;
 mod dependencies;
@@ -7,6 +7,7 @@ mod documents;
 mod module_cycles;
 mod monitoring;
 mod sources;
+mod version;
 
 use std::path::{Path, PathBuf};
 

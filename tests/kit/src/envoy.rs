@@ -13,6 +13,9 @@ use crate::caller;
 use crate::launcher;
 use crate::wait;
 
+/// Names another version, such as 1.38.3, which takes the place of [`Version::Floor`] in one run of the tests.
+const FLOOR: &str = "APP_HEALTH_TEST_ENVOY_FLOOR";
+
 /// One of the two versions of Envoy that the project is tested with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
@@ -27,11 +30,12 @@ impl Version {
     /// # Panics
     /// If it is missing, because a test without Envoy must not pass.
     pub fn binary(self) -> PathBuf {
-        let name = match self {
-            Self::Newest => "envoy",
-            Self::Floor => "envoy-floor",
+        let tools = workspace().join(".tools");
+        let path = match (self, std::env::var(FLOOR)) {
+            (Self::Newest, _) => tools.join("bin/envoy"),
+            (Self::Floor, Err(_)) => tools.join("bin/envoy-floor"),
+            (Self::Floor, Ok(version)) => tools.join(format!("envoy-{version}/envoy/_bin/envoy")),
         };
-        let path = workspace().join(".tools/bin").join(name);
         assert!(
             path.exists(),
             "Envoy is missing at {}: run the tests by ./justw test, which installs it",

@@ -105,11 +105,12 @@ pub(super) fn upgrade(fixture: &mut Fixture) {
     fixture.start_webhook();
     let written = fixture.bundles();
     assert!(written.iter().all(Value::is_string), "{written:?}");
-    for arguments in [&["upgrade"][..], &["upgrade", "--server-side=false"], &["upgrade"]] {
+    for method in ["auto", "false", "true"] {
         for values in [other_values(), first_values()] {
-            fixture.release(arguments, &values).unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+            let upgraded = fixture.release(&["upgrade", "--server-side", method], &values);
+            upgraded.unwrap_or_else(|error| panic!("--server-side={method}: {error}"));
             fixture.assert_installed(&values);
-            assert_eq!(fixture.bundles(), written, "{arguments:?}");
+            assert_eq!(fixture.bundles(), written, "--server-side={method}");
         }
     }
     fixture.release(&["upgrade"], &other_values()).expect("upgraded");
@@ -163,7 +164,7 @@ pub(super) fn second_release(fixture: &mut Fixture) {
     let error = fixture.helm.run_with(&command, &json!({})).expect_err("refused");
     assert!(error.contains("cannot be imported into the current release"), "{error}");
     assert!(error.contains(r#"current value is "app-health""#), "{error}");
-    assert_eq!(fixture.helm.run(&["list", "--all", "--short", "--namespace", "second"]).expect("a list"), "");
+    assert_eq!(fixture.helm.run(&["list", "--short", "--namespace", "second"]).expect("a list"), "");
     let kinds =
         "deployments,services,serviceaccounts,secrets,configmaps,roles,rolebindings,poddisruptionbudgets";
     let created = fixture.cluster.get(&[kinds, "-n", "second"]);

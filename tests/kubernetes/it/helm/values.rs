@@ -326,7 +326,7 @@ fn webhook() -> Vec<Row> {
                             &[
                                 first("APP_HEALTH_CERT_DIR", "/certificate"),
                                 add(&format!("{POD}/automountServiceAccountToken"), &json!(false)),
-                            ],
+                            ][..],
                             &certificate[..],
                         ]
                         .concat()
@@ -339,7 +339,8 @@ fn webhook() -> Vec<Row> {
         deployment(
             json!({"webhook": {"clientCA": {"configMap": "cas", "key": "my.pem", "name": "api"}}}),
             [
-                &[first("APP_HEALTH_CLIENT_NAME", "api"), first("APP_HEALTH_CLIENT_CA", "/client-ca/my.pem")],
+                &[first("APP_HEALTH_CLIENT_NAME", "api"), first("APP_HEALTH_CLIENT_CA", "/client-ca/my.pem")]
+                    [..],
                 &client_ca[..],
             ]
             .concat()
@@ -365,12 +366,12 @@ fn webhook() -> Vec<Row> {
 
 /// Values of discovery, network policies and monitoring.
 fn others() -> Vec<Row> {
-    let crds = ["workloadgroups", "workloadentries", "serviceentries"];
-    let definitions = crds.map(|name| match name {
-        "workloadgroups" => ("CustomResourceDefinition", "workloadgroups.networking.istio.io", Value::Null),
-        "workloadentries" => ("CustomResourceDefinition", "workloadentries.networking.istio.io", Value::Null),
-        _ => ("CustomResourceDefinition", "serviceentries.networking.istio.io", Value::Null),
-    });
+    let definitions = [
+        "workloadgroups.networking.istio.io",
+        "workloadentries.networking.istio.io",
+        "serviceentries.networking.istio.io",
+    ]
+    .map(|name| ("CustomResourceDefinition", name, Value::Null));
     let block = |cidr: &str| json!([{"ipBlock": {"cidr": cidr}}]);
     let monitors = ["app-health-sidecar", WEBHOOK, DISCOVERY];
     vec![
@@ -644,7 +645,7 @@ fn leaves(path: &str, value: &Value, paths: &mut BTreeSet<String>) {
 /// The API server accepts what each row and the other values render, and has no warning.
 pub(super) fn accepted(fixture: &mut Fixture) {
     let cluster = &fixture.cluster;
-    cluster.create_namespace(NAMESPACE, &[]);
+    cluster.create_namespace(NAMESPACE, &["pod-security.kubernetes.io/warn=restricted"]);
     for (group, kind, plural) in [
         ("cert-manager.io", "Issuer", "issuers"),
         ("cert-manager.io", "Certificate", "certificates"),
@@ -656,7 +657,8 @@ pub(super) fn accepted(fixture: &mut Fixture) {
     }
     for values in rows().into_iter().map(|row| row.values).chain(more_values()) {
         let yaml = fixture.helm.template(NAMESPACE, &with_everything(&values)).expect("rendered");
-        let (_, warnings) = cluster.kubectl_ok(&["apply", "--dry-run=server", "-f", "-"], &yaml);
+        let (_, warnings) =
+            cluster.kubectl_ok(&["apply", "--server-side", "--dry-run=server", "-f", "-"], &yaml);
         assert!(warnings.is_empty(), "{values}: {warnings}");
     }
 }

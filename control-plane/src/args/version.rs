@@ -1,0 +1,6 @@
+//! What `--version` prints.
+
+use std::sync::LazyLock;
+
+pub(super) static LONG: LazyLock<String> =
+    LazyLock::new(|| serving::version::long(env!("CARGO_PKG_VERSION"), env!("APP_HEALTH_COMMIT"), &[]));

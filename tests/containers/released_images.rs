@@ -1,0 +1,34 @@
+//! The images of `target/dist`, loaded into a Docker daemon: the same cases as for those of the
+//! Dockerfiles, under the same names.
+
+use kit::docker::{CONTROL_PLANE, Daemon, SIDECAR};
+use kit::envoy::workspace;
+use serde_json::Value;
+
+use crate::control_plane::control_plane;
+use crate::life;
+
+#[test]
+#[ignore = "needs the images: ./justw release-rehearsal"]
+fn released_images() {
+    let Some(daemon) = Daemon::start("released") else { return };
+    for name in [SIDECAR, CONTROL_PLANE] {
+        let file = format!("target/dist/{}.oci.tar", name.replace(':', "-"));
+        daemon.ask(&["load", "--input", workspace().join(file).to_str().expect("UTF-8")]);
+        let labels = daemon.ask(&["image", "inspect", "--format", "{{json .Config.Labels}}", name]);
+        let labels: Value = serde_json::from_str(&labels).expect("JSON");
+        assert_eq!(labels["org.opencontainers.image.version"], env!("CARGO_PKG_VERSION"), "{name}");
+        let history = daemon.ask(&["image", "inspect", "--format", "{{len .RootFS.Layers}}", name]);
+        assert_eq!(history.trim(), "2", "{name} is not the image of the Dockerfile");
+    }
+    std::thread::scope(|scope| {
+        let cases = [
+            daemon.spawn(scope, "released probes", life::probes),
+            daemon.spawn(scope, "released image", life::image),
+            daemon.spawn(scope, "released drained", life::drained),
+            daemon.spawn(scope, "released control plane", control_plane),
+        ];
+        let failed = cases.into_iter().map(|case| case.join()).filter(Result::is_err).count();
+        assert_eq!(failed, 0, "the panic messages are printed above");
+    });
+}
