@@ -7,6 +7,7 @@ use thirtyfour::Key;
 
 use crate::support::{PHONE, assert_accessible, assert_quiet, open_live};
 
+const DESKTOP: Screen = Screen { width: 1280, height: 800, colors: Colors::Light };
 const ENTRIES: usize = 9_980;
 const AGENTS: u32 = 20;
 /// Limit of the elements in the document, whatever the number of machines.
@@ -30,6 +31,7 @@ async fn ten_thousand_machines_are_searched_and_scrolled() {
     let (mesh, browser) = (Mesh::start("b-large", ENTRIES, AGENTS).await, Browser::start("b-large").await);
     let all = mesh.machines;
     assert_eq!(all, 10_000);
+    browser.set_screen(DESKTOP).await;
     open_live(&browser, &mesh.url()).await;
     until_found(&browser, all, all).await;
     let elements =
