@@ -10,8 +10,8 @@ use crate::browser::{Browser, Colors, Screen};
 use crate::mesh::Mesh;
 
 /// Size of the pictures, in pixels; the whole width of the pages fits.
-const DESKTOP: Screen = Screen { width: 1100, height: 700, colors: Colors::Light };
-const PHONE: Screen = Screen { width: 390, height: 700, colors: Colors::Dark };
+const DESKTOP: Screen = Screen { width: 1100, height: 920, colors: Colors::Light };
+const PHONE: Screen = Screen { width: 390, height: 780, colors: Colors::Dark };
 const AGENTS: u32 = 240;
 
 /// Writes all pictures into `folder`.
@@ -24,10 +24,12 @@ const AGENTS: u32 = 240;
 pub async fn write(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let browser = Browser::start("pictures").await;
+    browser.command("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
     browser.set_screen(DESKTOP).await;
     let agent = agent(&browser).await;
     std::fs::write(folder.join("agent-page.png"), browser.picture().await)?;
     browser.set_screen(PHONE).await;
+    browser.run("document.getElementById('probes').scrollIntoView()").await;
     std::fs::write(folder.join("agent-page-phone.png"), browser.picture().await)?;
     drop(agent);
     browser.set_screen(DESKTOP).await;
