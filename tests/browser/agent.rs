@@ -7,6 +7,7 @@ use kit::app::switched::Behavior;
 use kit::sidecar::Builder;
 use nix::sys::signal::Signal;
 use serde_json::json;
+use thirtyfour::Key;
 
 use crate::support::{PHONE, assert_accessible, assert_quiet, open_live};
 
@@ -71,10 +72,12 @@ async fn tables_that_are_too_wide_scroll_with_the_keyboard() {
     browser.set_screen(Screen { width: PHONE, height: 640, colors: Colors::Light }).await;
     open_live(&browser, &page.url()).await;
     browser.tab_to("#probes .scroll").await;
-    browser.press(&thirtyfour::Key::Right.to_string().repeat(3)).await;
+    for _ in 0..3 {
+        browser.press(Key::Right).await;
+    }
     browser.until("the table scrolls", "document.querySelector('#probes .scroll').scrollLeft > 0").await;
     browser.tab_to("a[href='debug/state']").await;
-    browser.press(&thirtyfour::Key::Enter.to_string()).await;
+    browser.press(Key::Enter).await;
     browser.until("the link is followed", "location.pathname === '/debug/state'").await;
 }
 

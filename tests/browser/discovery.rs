@@ -91,11 +91,11 @@ async fn search_and_details_work_with_the_keyboard() {
     open_live(&browser, &url).await;
     browser.until("both machines are listed", &format!("{ROWS} === 2")).await;
     browser.tab_to("#query").await;
-    browser.press(&address).await;
+    browser.press(address.as_str()).await;
     browser.until("one machine is found", &format!("{ROWS} === 1")).await;
     assert!(browser.text().await.contains("1 of 2 machines"));
     browser.tab_to("#list button").await;
-    browser.press(&Key::Enter.to_string()).await;
+    browser.press(Key::Enter).await;
     browser.until("the details have the focus", "document.activeElement.id === 'details'").await;
     let details = browser.value("document.getElementById('details').innerText").await;
     assert!(details.as_str().is_some_and(|text| text.contains(&address)), "{details}");
@@ -106,7 +106,7 @@ async fn search_and_details_work_with_the_keyboard() {
     browser.until("the details are open again", "!document.getElementById('details').hidden").await;
     browser.until("one machine is found again", &format!("{ROWS} === 1")).await;
     browser.tab_to("#close").await;
-    browser.press(&Key::Enter.to_string()).await;
+    browser.press(Key::Enter).await;
     browser.until("the list has the focus", "document.activeElement.id === 'list'").await;
     assert_eq!(browser.value("document.getElementById('details').hidden").await, json!(true));
 }

@@ -102,6 +102,6 @@ async fn the_focus_moves_from_machine_to_machine() {
     for machine in 0..40 {
         let is_focused = format!("document.activeElement.textContent === 'shop/m{machine:05}'");
         browser.until("the next machine has the focus", &is_focused).await;
-        browser.press(&Key::Tab.to_string()).await;
+        browser.press(Key::Tab).await;
     }
 }

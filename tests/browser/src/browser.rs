@@ -106,14 +106,14 @@ impl Browser {
 
     /// Runs the body of a function and returns its result.
     pub async fn run(&self, script: &str) -> Value {
-        let result = self.driver.execute(script, []).await;
+        let result = self.driver.execute(script, Vec::<Value>::new()).await;
         result.unwrap_or_else(|error| panic!("{script}: {error}")).json().clone()
     }
 
     /// Like [`Browser::run`], for a function that calls its argument `done` with the result.
     pub async fn run_async(&self, script: &str) -> Value {
         let script = format!("const done = arguments[arguments.length - 1];\n{script}");
-        self.driver.execute_async(script, []).await.expect("the script ends").json().clone()
+        self.driver.execute_async(script, Vec::<Value>::new()).await.expect("the script ends").json().clone()
     }
 
     /// Returns the text of the page as a user sees it.
@@ -133,7 +133,7 @@ impl Browser {
     }
 
     /// Presses keys one after another, on the element that has the focus.
-    pub async fn press(&self, keys: &str) {
+    pub async fn press(&self, keys: impl Into<TypingData>) {
         self.driver.action_chain().send_keys(keys).perform().await.expect("keys can be pressed");
     }
 
@@ -144,7 +144,7 @@ impl Browser {
     pub async fn tab_to(&self, selector: &str) {
         let is_there = format!("document.activeElement.matches({})", json!(selector));
         for _ in 0..100 {
-            self.press(&Key::Tab.to_string()).await;
+            self.press(Key::Tab).await;
             if self.value(&is_there).await == json!(true) {
                 return;
             }

@@ -14,7 +14,7 @@ const ENTRIES_PER_FILE: usize = 1000;
 /// A running mesh.
 pub struct Mesh {
     pub discovery: Discovery,
-    /// The simulated agents. Discovery outlives them, so that they end without errors.
+    /// The simulated agents.
     pub fleet: Fleet,
     /// Number of all machines.
     pub machines: usize,
