@@ -1,4 +1,4 @@
-//! What holds for every page.
+//! Assertions that hold for every page.
 
 use browser_tests::accessibility::severe_violations;
 use browser_tests::browser::{Browser, Colors, Screen};
@@ -19,7 +19,7 @@ pub(crate) async fn open_live(browser: &Browser, url: &str) {
 /// page and what belongs to it. Returns the data of the server-sent events since the last call.
 ///
 /// # Panics
-/// If it has.
+/// If there is an error, or a request to another address.
 pub(crate) async fn assert_quiet(browser: &Browser, url: &str) -> Vec<serde_json::Value> {
     assert_eq!(browser.console().await, Vec::<String>::new());
     let mut events = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) async fn assert_quiet(browser: &Browser, url: &str) -> Vec<serde_json
 /// Asserts that the page is accessible in every size and color, and scrolls in one direction only.
 ///
 /// # Panics
-/// If it is not, or does not.
+/// If there is a serious violation, or the document is wider than the window.
 pub(crate) async fn assert_accessible(browser: &Browser) {
     for width in [PHONE, DESKTOP] {
         for colors in [Colors::Light, Colors::Dark] {

@@ -9,7 +9,7 @@ use thirtyfour::{
 use crate::driver_server::{DriverServer, installed};
 use crate::network_log::{self, NetworkEvent};
 
-/// Flags of the browser. It runs as root in containers, where it has no sandbox of its own and little
+/// Flags of the browser. Tests run as root and in containers, where Chromium has no sandbox and little
 /// shared memory.
 const FLAGS: [&str; 6] = [
     "--headless",

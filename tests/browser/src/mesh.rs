@@ -11,10 +11,10 @@ use kit::vm::fleet::{self, Fleet, FleetSettings};
 /// Number of entries of one file, which may have 1 MiB at most.
 const ENTRIES_PER_FILE: usize = 1000;
 
-/// A running mesh.
+/// A running discovery server with its machines, which are stopped on drop.
 pub struct Mesh {
     pub discovery: Discovery,
-    /// The simulated agents.
+    /// The simulated agents, by number.
     pub fleet: Fleet,
     /// Number of all machines.
     pub machines: usize,
