@@ -191,6 +191,10 @@ _go:
 _promtool:
     @./justw --promtool
 
+# Chromium, chromedriver and axe-core, for the tests of the status pages
+_browser:
+    @./justw --browser
+
 # Container tools from Debian's packages, for the tests that start a daemon or a node
 _containers:
     @./justw --containers
@@ -325,6 +329,11 @@ simulate-release *arguments: _filters
 [group('test')]
 test-containers: (it "containers")
 
+# The status pages in headless Chromium: behavior, accessibility, ten thousand machines; a name picks tests
+[group('test')]
+test-browser *names: _leftovers build _envoy _browser
+    @just _it browser "$@"
+
 # Run cargo-fuzz with a nightly compiler on a target of tests/fuzz/libfuzzer; findings are in target/fuzz-found; copy useful ones into tests/fuzz/corpus
 [group('test')]
 fuzz target seconds="60": _filters _cargo-fuzz
@@ -335,6 +344,11 @@ fuzz target seconds="60": _filters _cargo-fuzz
 _cargo-fuzz:
     @cargo +nightly --version >/dev/null 2>&1 || { echo "a nightly compiler is missing; get it with: rustup toolchain install nightly" >&2; exit 1; }
     @test -x .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz || cargo install --locked --quiet cargo-fuzz --version {{ cargo_fuzz_version }} --root .tools/cargo-fuzz-{{ cargo_fuzz_version }} --target-dir target/cargo-fuzz
+
+# Write the pictures of the status pages in docs/images
+[group('run')]
+screenshots: build _envoy _browser
+    @target/debug/screenshots
 
 # Validate every shipped Envoy configuration with the real Envoy
 [group('test')]
@@ -362,7 +376,7 @@ soak *arguments: release release-control-plane _envoy
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector, vm-health, xds-proxy, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
+# Measure an area (probe, filter, agent, injector, vm-health, xds-proxy, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
@@ -372,7 +386,7 @@ bench area="probe" *arguments:
 bench-page:
     @.tools/venv/bin/python -B benches/page.py
 
-_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-xds-proxy _bench-kubernetes _bench-first-run
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-xds-proxy _bench-pages _bench-kubernetes _bench-first-run
     @.tools/venv/bin/python -B benches/lost_bars.py
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release
@@ -392,6 +406,9 @@ _bench-vm-health *arguments: release-vm release-control-plane _envoy _containers
 
 _bench-xds-proxy *arguments: release-vm _envoy _pilot-agent
     cargo bench --locked --package benches --bench xds-proxy -- "$@"
+
+_bench-pages *arguments: release release-control-plane _envoy _browser
+    cargo bench --locked --package browser-tests --bench pages -- "$@"
 
 # Needs root
 _bench-kubernetes pods="20":

@@ -1,5 +1,5 @@
-//! Updates of open pages. The first page starts one task, which queries Envoy's statistics each second,
-//! and the task ends with the last page.
+//! Updates of open pages. The first page starts one task, which queries Envoy's statistics at an
+//! interval, and the task ends with the last page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use super::{StatusPage, event_data};
 use crate::envoy::admin_client;
 use crate::readiness::Readiness;
 
-/// Interval of the queries, and of the events at most.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of the queries, and of the events at most. A change appears within a second, with the time
+/// for query and event.
+const INTERVAL: Duration = Duration::from_millis(750);
 /// Timeout of a query while a page is open.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of the query for a page that is being opened, which must not wait for a busy Envoy.

@@ -65,6 +65,15 @@ impl Process {
         self.memory("VmHWM:")
     }
 
+    /// Returns the memory that no other process shares and that was written to, in bytes: what the
+    /// process needs besides its mapped files (`Private_Dirty`).
+    ///
+    /// # Panics
+    /// If the process has exited or belongs to another user.
+    pub fn private_dirty(self) -> u64 {
+        field(&format!("/proc/{}/smaps_rollup", self.0), "Private_Dirty:")
+    }
+
     /// Makes [`Process::peak_rss`] start again from the current memory.
     ///
     /// # Panics
@@ -74,10 +83,7 @@ impl Process {
     }
 
     fn memory(self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0)).expect("a running process");
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a process has memory");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
-        kib << 10
+        field(&format!("/proc/{}/status", self.0), name)
     }
 
     /// Returns the number of open sockets.
@@ -91,4 +97,12 @@ impl Process {
         };
         files.flatten().map(|file| file.path()).filter(is_socket).count()
     }
+}
+
+/// Returns a field of a file of `/proc` that counts memory, in bytes.
+fn field(file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(file).expect("a running process");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a process has memory");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
+    kib << 10
 }

@@ -1,0 +1,6 @@
+//! Tests of the status pages in a real browser.
+
+mod agent;
+mod discovery;
+mod large_mesh;
+mod support;
