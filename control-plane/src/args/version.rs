@@ -1,4 +1,4 @@
-//! What `--version` prints.
+//! The text of `--version`: version, commit, tested versions.
 
 use std::sync::LazyLock;
 

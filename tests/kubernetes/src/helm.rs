@@ -47,7 +47,7 @@ impl Helm {
     /// Runs a command of Helm that takes a release and the chart, with these values.
     ///
     /// # Errors
-    /// What Helm prints to stderr.
+    /// The text that Helm prints to stderr.
     ///
     /// # Panics
     /// If the values cannot be written.
@@ -62,7 +62,7 @@ impl Helm {
     /// Renders the chart for `namespace`.
     ///
     /// # Errors
-    /// What Helm prints to stderr.
+    /// The text that Helm prints to stderr.
     ///
     /// # Panics
     /// If the values cannot be written.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, assert_equal};
 
-/// Where the expected objects come from.
+/// The source of the expected objects.
 enum Source {
     /// A folder of envoy-config/kubernetes, built by kustomize.
     Kustomization(&'static str),

@@ -584,7 +584,7 @@ fn all_objects(fixture: &Fixture, base: &Objects) {
     }
 }
 
-/// With an issuer of their own, users get one certificate, and the CA that its issuer names.
+/// With their own issuer, users get one certificate, and the CA that its issuer names.
 fn issuer(fixture: &Fixture) {
     let issuer = json!({"name": "company", "kind": "ClusterIssuer"});
     let certificate = json!({"source": "cert-manager", "issuerRef": issuer});
