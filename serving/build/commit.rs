@@ -11,7 +11,9 @@ const VARIABLE: &str = "APP_HEALTH_BUILD_COMMIT";
 /// would compile their crates again.
 pub(crate) fn emit(workspace: &Path) {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
-    let given = std::env::var(VARIABLE).ok().filter(|commit| !commit.is_empty());
+    let given = std::env::var_os(VARIABLE)
+        .and_then(|commit| commit.into_string().ok())
+        .filter(|commit| !commit.is_empty());
     let is_optimized = std::env::var_os("PROFILE").is_some_and(|profile| profile == "release");
     let commit = given.or_else(|| if is_optimized { of_checkout(workspace) } else { None });
     println!("cargo::rustc-env=APP_HEALTH_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
