@@ -2,6 +2,7 @@
 //! and the next response.
 
 mod difference;
+mod kept_endpoints;
 mod pending;
 mod request;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use difference::Difference;
+use kept_endpoints::KeptEndpoints;
 use pending::Pending;
 use serde::Serialize;
 
@@ -76,6 +78,7 @@ pub(super) struct Subscription {
     /// Numbers of endpoints that the peer has from before a lost store; used only during the
     /// snapshot's startup grace.
     endpoints_before_restart: BTreeMap<Arc<str>, u32>,
+    kept_endpoints: KeptEndpoints,
     /// Version of the response that is neither acknowledged nor rejected.
     in_flight: Option<String>,
     nonce: String,
@@ -104,6 +107,7 @@ impl Subscription {
             names: BTreeSet::new(),
             sent_versions: BTreeMap::new(),
             endpoints_before_restart: BTreeMap::new(),
+            kept_endpoints: KeptEndpoints::default(),
             in_flight: None,
             nonce: String::new(),
             version: String::new(),
@@ -192,6 +196,10 @@ impl Subscription {
     fn response(&mut self, difference: Difference, context: &Context, nonce: String) -> Response {
         let Difference { changed, gone, blocked } = difference;
         self.pending.set_compared(blocked);
+        self.kept_endpoints.sent(changed.iter().map(|resource| &resource.name), |name| {
+            let sent = self.sent_versions.get(name).map(|version| version.endpoints.unwrap_or_default());
+            sent.or_else(|| self.endpoints_before_restart.get(name).copied()).unwrap_or_default()
+        });
         for resource in &changed {
             self.sent_versions.insert(resource.name.clone(), resource.version);
         }
@@ -239,6 +247,7 @@ impl Subscription {
         endpoints.extend(
             self.sent_versions.iter().map(|(name, it)| (name.clone(), it.endpoints.unwrap_or_default())),
         );
+        endpoints.extend(self.kept_endpoints.remaining());
         format!("{version}-{}", version_counts::encode(&endpoints.into_values().collect::<Vec<_>>()))
     }
 }

@@ -43,10 +43,12 @@ impl Subscription {
             match &error {
                 None => {
                     self.acked = self.in_flight.take();
+                    self.kept_endpoints.accepted();
                     self.nack = None;
                 }
                 Some(text) => {
                     self.in_flight = None;
+                    self.kept_endpoints.rejected();
                     let is_new = self.nack.as_ref() != Some(text);
                     outcome = RequestResult::Nacked { text: text.clone(), is_new };
                     self.nack.clone_from(&error);
@@ -111,10 +113,11 @@ impl Subscription {
         let is_same = names == self.names && wildcard == self.wildcard;
         self.wildcard = wildcard;
         self.names = names;
-        let Self { sent_versions, names, endpoints_before_restart, .. } = self;
+        let Self { sent_versions, names, endpoints_before_restart, kept_endpoints, .. } = self;
         if !wildcard {
             sent_versions.retain(|name, _| names.contains(name));
             endpoints_before_restart.retain(|name, _| names.contains(name));
+            kept_endpoints.retain(|name| names.contains(name));
         }
         let is_assignments = self.type_url == TypeUrl::Endpoint;
         if reply == Reply::First {

@@ -167,3 +167,38 @@ fn after_a_lost_store_no_assignment_shrinks() {
     // A client that has no endpoints gets a response immediately.
     check(&[("startup a:0", ""), ("EDS a", "EDS#1 a=0")]);
 }
+
+/// Envoy keeps the endpoints of an assignment if it rejects the next one.
+#[test]
+fn versions_count_the_endpoints_that_a_client_keeps() {
+    let mut stream = AdsStream::new(Variant::Sotw, None);
+    let mut now = Duration::ZERO;
+    let mut before = snapshot("a:3 b:1", false, None);
+    for (served, answer, numbers) in [
+        ("a:3 b:1", "", "-3.1"),
+        ("a:0 b:1", "nonce=1", "-0.1"),
+        // Without the rejected assignment.
+        ("a:0 b:2", "nonce=2 nack=no", "-3.2"),
+        ("a:1 b:2", "nonce=3 nack=no", "-1.1"),
+        ("a:2 b:2", "nonce=4", "-2.1"),
+        ("a:2 b:4", "nonce=5", "-2.4"),
+        ("a:1 b:4", "nonce=6", "-1.4"),
+    ] {
+        let request = request(&format!("EDS a,b {answer}"), Variant::Sotw);
+        let after = snapshot(served, false, None);
+        now += Duration::from_secs(1);
+        let first = stream.step(now, Input::Request(Box::new(request)), &before);
+        let second = stream.step(now, Input::Poll, &after);
+        before = after;
+        let versions: Vec<String> = first
+            .into_iter()
+            .chain(second)
+            .filter_map(|effect| match effect {
+                Effect::Send(response) => Some(response.version),
+                _ => None,
+            })
+            .collect();
+        let version = versions.last().expect("a response");
+        assert!(version.ends_with(numbers), "{served} {answer}: {version}");
+    }
+}
