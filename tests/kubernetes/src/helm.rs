@@ -35,6 +35,7 @@ impl Helm {
         let output = Command::new(program())
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.folder.join("kubernetes"))
             .env("HELM_CACHE_HOME", self.folder.join("cache"))
             .env("HELM_CONFIG_HOME", self.folder.join("config"))
             .env("HELM_DATA_HOME", self.folder.join("data"))
