@@ -79,6 +79,11 @@ release-vm: _filters
 release-control-plane:
     cargo build --locked --release --package control-plane
 
+# Package the Helm chart: target/charts/app-health-<version>.tgz
+[group('build')]
+chart: _helm
+    target/helm/helm package charts/app-health --destination target/charts
+
 # Build all programs, for development
 [group('build')]
 build: _filters
