@@ -119,7 +119,7 @@ fn overlay(all: &mut Value, values: &Value) {
     }
 }
 
-/// A new value in values.yaml needs a row here or in `manifests`.
+/// A new value in values.yaml needs a row in `rows`.
 pub(super) fn every_value_has_a_row(_: &mut Fixture) {
     let all =
         [rows().into_iter().map(|row| row.values).collect(), more_values(), vec![everything()]].concat();
