@@ -109,7 +109,10 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
     let tolerations = json!([{"key": "a", "operator": "Exists"}]);
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}});
-    let constraints = json!([{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
+    let constraints = json!([{
+        "maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app.kubernetes.io/name": deployment}},
+    }]);
     let volume = json!({"name": "more", "emptyDir": {}});
     let mount = json!({"name": "more", "mountPath": "/more"});
     // Only discovery has volumes by default.
