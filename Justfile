@@ -148,6 +148,11 @@ _cargo-tool name version:
 set-version version:
     @packaging/set-version.sh "{{ version }}"
 
+# Package the Helm chart: target/charts/app-health-<version>.tgz
+[group('build')]
+chart: _helm
+    target/helm/helm package charts/app-health --destination target/charts
+
 # Build all programs, for development
 [group('build')]
 build: _filters

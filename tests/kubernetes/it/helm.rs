@@ -3,6 +3,7 @@
 
 mod lifecycle;
 mod manifests;
+mod rows;
 mod values;
 mod wrong_values;
 
@@ -13,8 +14,9 @@ use serde_json::{Value, json};
 /// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut Fixture));
 
-pub(crate) const STEPS: [Step; 13] = [
+pub(crate) const STEPS: [Step; 14] = [
     ("lint", values::lint),
+    ("the package renders the same", values::package),
     ("the chart renders the shipped manifests", manifests::equal),
     ("each value changes what it names", values::each_value),
     ("every value has a row", values::every_value_has_a_row),

@@ -8,10 +8,10 @@ use std::process::Command;
 use kit::envoy::workspace;
 use serde_json::Value;
 
-/// Objects by kind and name.
+/// Maps kind and name to an object.
 pub type Objects = BTreeMap<(String, String), Value>;
 
-/// Helm with its own folder for caches and values.
+/// Runs Helm with a separate folder for caches and values.
 pub struct Helm {
     folder: PathBuf,
     kubeconfig: PathBuf,
@@ -35,6 +35,7 @@ impl Helm {
         let output = Command::new(program())
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.folder.join("kubernetes"))
             .env("HELM_CACHE_HOME", self.folder.join("cache"))
             .env("HELM_CONFIG_HOME", self.folder.join("config"))
             .env("HELM_DATA_HOME", self.folder.join("data"))
@@ -47,7 +48,7 @@ impl Helm {
     /// Runs a command of Helm that takes a release and the chart, with these values.
     ///
     /// # Errors
-    /// The text that Helm prints to stderr.
+    /// The error is what Helm prints to stderr.
     ///
     /// # Panics
     /// If the values cannot be written.
@@ -62,7 +63,7 @@ impl Helm {
     /// Renders the chart for `namespace`.
     ///
     /// # Errors
-    /// The text that Helm prints to stderr.
+    /// The error is what Helm prints to stderr.
     ///
     /// # Panics
     /// If the values cannot be written.

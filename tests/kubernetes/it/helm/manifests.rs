@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Fixture, assert_equal};
 
-/// The source of the expected objects.
+/// A folder or file that contains expected objects.
 enum Source {
-    /// A folder of envoy-config/kubernetes, built by kustomize.
+    /// Kustomize builds this folder of envoy-config/kubernetes.
     Kustomization(&'static str),
-    /// A file of that folder, for what no kustomization lists.
+    /// The test reads this file of the folder, which no kustomization lists.
     File(&'static str),
 }
 
