@@ -3,7 +3,7 @@
 use kit::{envoy, wait};
 use serde_json::{Value, json};
 use thirtyfour::{
-    CapabilitiesHelper as _, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver,
+    CapabilitiesHelper as _, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, TypingData, WebDriver,
 };
 
 use crate::driver_server::{DriverServer, installed};
@@ -126,9 +126,15 @@ impl Browser {
     /// # Panics
     /// If that does not happen in time; the message contains the text of the page.
     pub async fn until(&self, what: &str, expression: &str) {
-        let is_true = async || (self.value(expression).await == json!(true)).then_some(());
+        let script = format!("return {expression};");
+        let is_true = async || {
+            // A script fails while the page is loaded again.
+            let result = self.driver.execute(script.as_str(), Vec::<Value>::new()).await.ok()?;
+            (*result.json() == json!(true)).then_some(())
+        };
         if wait::try_poll(is_true).await.is_none() {
-            panic!("{what} ({expression}) did not happen; the page:\n{}", self.text().await);
+            let value = self.value(expression).await;
+            panic!("not {what}: {expression} is {value}; the page:\n{}", self.text().await);
         }
     }
 

@@ -74,7 +74,7 @@ async fn mesh(browser: &Browser) -> Mesh {
         .await;
     browser.run("document.querySelector('#list button').click()").await;
     let changes = "document.querySelectorAll('#details tbody tr').length";
-    browser.until("the history is shown", &format!("{changes} === 2")).await;
+    browser.until("the history is shown", &format!("{changes} > 0")).await;
     browser.run("document.activeElement.blur(); scrollTo(0, 0)").await;
     mesh
 }
