@@ -58,8 +58,10 @@ impl Browser {
         }
         let logs = json!({"browser": "ALL", "performance": "ALL"});
         capabilities.set("goog:loggingPrefs", logs).expect("a capability");
-        // Proxies of the environment are not for loopback addresses.
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client without TLS");
+        // Proxies of the environment are not for loopback addresses. A session ends on drop, on another
+        // runtime, which cannot use a connection of this one.
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build();
+        let client = client.expect("a client without TLS");
         let driver = WebDriver::builder(&server.url, capabilities).client(client).await;
         Self { driver: driver.expect("Chromium starts"), _server: server }
     }
