@@ -58,7 +58,7 @@ async fn ten_thousand_machines_are_searched_and_scrolled() {
     set(&browser, "state", "removed").await;
     until_found(&browser, 5, all).await;
     set(&browser, "state", "").await;
-    set(&browser, "reason", "HttpStatus").await;
+    set(&browser, "reason", "ProbeFailed").await;
     until_found(&browser, 5, all).await;
     set(&browser, "reason", "").await;
     until_found(&browser, all, all).await;

@@ -3,7 +3,7 @@
 use kit::{envoy, wait};
 use serde_json::{Value, json};
 use thirtyfour::{
-    CapabilitiesHelper as _, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver,
+    CapabilitiesHelper as _, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, TypingData, WebDriver,
 };
 
 use crate::driver_server::{DriverServer, installed};
@@ -58,8 +58,10 @@ impl Browser {
         }
         let logs = json!({"browser": "ALL", "performance": "ALL"});
         capabilities.set("goog:loggingPrefs", logs).expect("a capability");
-        // Proxies of the environment are not for loopback addresses.
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client without TLS");
+        // Proxies of the environment are not for loopback addresses. A session ends on drop, on another
+        // runtime, which cannot use a connection of this one.
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build();
+        let client = client.expect("a client without TLS");
         let driver = WebDriver::builder(&server.url, capabilities).client(client).await;
         Self { driver: driver.expect("Chromium starts"), _server: server }
     }
@@ -126,9 +128,15 @@ impl Browser {
     /// # Panics
     /// If that does not happen in time; the message contains the text of the page.
     pub async fn until(&self, what: &str, expression: &str) {
-        let is_true = async || (self.value(expression).await == json!(true)).then_some(());
+        let script = format!("return {expression};");
+        let is_true = async || {
+            // A script fails while the page is loaded again.
+            let result = self.driver.execute(script.as_str(), Vec::<Value>::new()).await.ok()?;
+            (*result.json() == json!(true)).then_some(())
+        };
         if wait::try_poll(is_true).await.is_none() {
-            panic!("{what} ({expression}) did not happen; the page:\n{}", self.text().await);
+            let value = self.value(expression).await;
+            panic!("not {what}: {expression} is {value}; the page:\n{}", self.text().await);
         }
     }
 

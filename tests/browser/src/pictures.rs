@@ -10,7 +10,7 @@ use crate::browser::{Browser, Colors, Screen};
 use crate::mesh::Mesh;
 
 /// Size of the pictures, in pixels; the whole width of the pages fits.
-const DESKTOP: Screen = Screen { width: 1100, height: 920, colors: Colors::Light };
+const DESKTOP: Screen = Screen { width: 1280, height: 920, colors: Colors::Light };
 const PHONE: Screen = Screen { width: 390, height: 780, colors: Colors::Dark };
 const AGENTS: u32 = 240;
 
@@ -74,7 +74,7 @@ async fn mesh(browser: &Browser) -> Mesh {
         .await;
     browser.run("document.querySelector('#list button').click()").await;
     let changes = "document.querySelectorAll('#details tbody tr').length";
-    browser.until("the history is shown", &format!("{changes} === 2")).await;
+    browser.until("the history is shown", &format!("{changes} > 0")).await;
     browser.run("document.activeElement.blur(); scrollTo(0, 0)").await;
     mesh
 }
