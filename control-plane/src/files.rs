@@ -33,27 +33,54 @@ impl Source {
             let before = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-            format!("{}:{line}:{column}: is not UTF-8", self.name)
+            let is_utf16 = self.bytes.starts_with(b"\xff\xfe") || self.bytes.starts_with(b"\xfe\xff");
+            let hint = if is_utf16 { " but UTF-16, which PowerShell writes: convert it" } else { "" };
+            format!("{}:{line}:{column}: is not UTF-8{hint}", self.name)
         })
     }
 }
 
-/// Reads all inputs; the files of a directory are read in byte order of their names.
-///
-/// # Errors
-/// Names each input that cannot be read or, if there is none, each that is larger than 64 MiB.
-pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> {
-    let mut paths = Vec::new();
-    let (mut errors, mut too_large) = (Vec::new(), Vec::new());
-    for name in names {
-        if name == Path::new("-") {
-            paths.push((None, false));
-        } else if let Err(error) = expand(name, recursive, true, &mut paths) {
-            errors.push(error);
+/// The inputs that could be read, and an error for each other one.
+#[derive(Debug, Default)]
+pub struct Sources {
+    pub sources: Vec<Source>,
+    pub unreadable: Vec<String>,
+    /// Inputs of more than 64 MiB.
+    pub too_large: Vec<String>,
+}
+
+impl Sources {
+    /// Returns the inputs if all of them could be read.
+    ///
+    /// # Errors
+    /// Names each input that cannot be read or, if there is none, each that is too large.
+    pub fn complete(self) -> Result<Vec<Source>, Failure> {
+        match (self.unreadable.is_empty(), self.too_large.is_empty()) {
+            (true, true) => Ok(self.sources),
+            (true, false) => Err(Failure::Data(self.too_large.join("\n"))),
+            (false, _) => Err(Failure::CannotRead(self.unreadable.join("\n"))),
         }
     }
-    let mut sources = Vec::new();
-    for (path, found) in paths {
+
+    pub fn append(&mut self, mut other: Self) {
+        self.sources.append(&mut other.sources);
+        self.unreadable.append(&mut other.unreadable);
+        self.too_large.append(&mut other.too_large);
+    }
+}
+
+/// Reads all inputs; the files of a directory are read in byte order of their names.
+pub fn read(names: &[PathBuf], recursive: bool) -> Sources {
+    let mut found = Found::default();
+    for name in names {
+        if name == Path::new("-") {
+            found.paths.push((None, false));
+        } else {
+            found.expand(name, recursive, true);
+        }
+    }
+    let mut read = Sources { unreadable: found.unreadable, ..Sources::default() };
+    for (path, found) in found.paths {
         let name =
             path.as_ref().map_or_else(|| "stdin".to_owned(), |path: &PathBuf| path.display().to_string());
         let bytes = match &path {
@@ -61,16 +88,14 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> 
             Some(path) => File::open(path).and_then(read_limited),
         };
         match bytes {
-            Ok(bytes) if bytes.len() as u64 > LIMIT => too_large.push(format!("{name}: more than 64 MiB")),
-            Ok(bytes) => sources.push(Source { name, path, bytes, found }),
-            Err(error) => errors.push(format!("{name}: {error}")),
+            Ok(bytes) if bytes.len() as u64 > LIMIT => {
+                read.too_large.push(format!("{name}: more than 64 MiB"));
+            }
+            Ok(bytes) => read.sources.push(Source { name, path, bytes, found }),
+            Err(error) => read.unreadable.push(format!("{name}: {error}")),
         }
     }
-    match (errors.is_empty(), too_large.is_empty()) {
-        (true, true) => Ok(sources),
-        (true, false) => Err(Failure::Data(too_large.join("\n"))),
-        (false, _) => Err(Failure::CannotRead(errors.join("\n"))),
-    }
+    read
 }
 
 /// Reads at most one byte more than [`LIMIT`].
@@ -80,31 +105,42 @@ fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn expand(
-    path: &Path,
-    recursive: bool,
-    named: bool,
-    paths: &mut Vec<(Option<PathBuf>, bool)>,
-) -> Result<(), String> {
-    let fail = |error: io::Error| format!("{}: {error}", path.display());
-    if !path.is_dir() {
-        let wanted =
-            path.extension().is_some_and(|extension| ENDINGS.iter().any(|ending| extension == *ending));
-        if named || wanted {
-            paths.push((Some(path.to_owned()), !named));
+/// The files to read.
+#[derive(Default)]
+struct Found {
+    /// `None` for stdin, and true if the file was found in a directory.
+    paths: Vec<(Option<PathBuf>, bool)>,
+    /// Directories that cannot be read, with the error.
+    unreadable: Vec<String>,
+}
+
+impl Found {
+    fn expand(&mut self, path: &Path, recursive: bool, named: bool) {
+        if !path.is_dir() {
+            let wanted =
+                path.extension().is_some_and(|extension| ENDINGS.iter().any(|ending| extension == *ending));
+            // A pipe or a device in a directory is not a manifest, and reading it may never end.
+            let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+            if named || wanted && !is_special {
+                self.paths.push((Some(path.to_owned()), !named));
+            }
+            return;
         }
-        return Ok(());
-    }
-    if !named && !recursive {
-        return Ok(());
-    }
-    let mut entries = fs::read_dir(path)
-        .and_then(|entries| {
+        // As in kubectl, links to directories are not followed, so that a loop of links ends.
+        if !named && (!recursive || path.is_symlink()) {
+            return;
+        }
+        let entries = fs::read_dir(path).and_then(|entries| {
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
-        })
-        .map_err(fail)?;
-    entries.sort();
-    entries.iter().try_for_each(|entry| expand(entry, recursive, false, paths))
+        });
+        match entries {
+            Ok(mut entries) => {
+                entries.sort();
+                entries.iter().for_each(|entry| self.expand(entry, recursive, false));
+            }
+            Err(error) => self.unreadable.push(format!("{}: {error}", path.display())),
+        }
+    }
 }
 
 /// A complete file next to the one that it will replace; removed on drop unless it was renamed.

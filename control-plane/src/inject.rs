@@ -21,7 +21,7 @@ const PROGRAM: &str = "app-health: ";
 
 pub fn run(config: InjectConfig) -> Result<(), Failure> {
     let InjectConfig { settings, filenames, recursive, target, format, strict } = config;
-    let sources = files::read(&filenames, recursive)?;
+    let sources = files::read(&filenames, recursive).complete()?;
     let (mut results, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for source in &sources {
         match source.text() {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::args::lint::LintFormat;
 use crate::config::{LintConfig, LintInput};
 use crate::exit;
-use crate::files::{self, Source};
+use crate::files::{self, Source, Sources};
 use lint::output::{self, Results};
 use lint::{Options, Severity, Skip, lint_stream};
 use serving::exit::Failure;
@@ -16,11 +16,12 @@ use tokio::runtime::Builder;
 /// Prints the findings. Fails with the exit code 1 if there is an error, or with `--strict` a warning.
 pub fn run(config: LintConfig) -> Result<(), Failure> {
     let LintConfig { input, options, format, strict } = config;
-    let (results, errors) = match input {
+    let (results, errors, unreadable) = match input {
         LintInput::Files { filenames, directories } => lint_files(&filenames, &directories, &options)?,
         LintInput::Cluster(scope) => {
             let command = cluster::lint(scope, &options);
-            (serving::runtime::block_on(&mut Builder::new_current_thread(), command)?, Vec::new())
+            let results = serving::runtime::block_on(&mut Builder::new_current_thread(), command)?;
+            (results, Vec::new(), Vec::new())
         }
     };
     let text = match format {
@@ -35,6 +36,9 @@ pub fn run(config: LintConfig) -> Result<(), Failure> {
             exit::stderr_line(&format!("skipped: {skipped}"));
         }
     }
+    if !unreadable.is_empty() {
+        return Err(Failure::CannotRead([unreadable, errors].concat().join("\n")));
+    }
     if !errors.is_empty() {
         return Err(Failure::Data(errors.join("\n")));
     }
@@ -42,22 +46,30 @@ pub fn run(config: LintConfig) -> Result<(), Failure> {
     if fails { Err(Failure::General(String::new())) } else { Ok(()) }
 }
 
-/// Lints all documents of all files. Returns also the errors of documents that cannot be parsed.
+/// Lints all documents of all files. Returns also the errors of documents that cannot be parsed, and
+/// of files that cannot be read.
+///
+/// # Errors
+/// Fails if no file can be read.
 fn lint_files(
     filenames: &[PathBuf],
     directories: &[PathBuf],
     options: &Options,
-) -> Result<(Results, Vec<String>), Failure> {
-    let mut sources = files::read(filenames, false)?;
-    sources.extend(files::read(directories, true)?);
-    let (mut results, mut errors) = (Results::default(), Vec::new());
+) -> Result<(Results, Vec<String>, Vec<String>), Failure> {
+    let mut read = files::read(filenames, false);
+    read.append(files::read(directories, true));
+    if read.sources.is_empty() {
+        read = Sources { sources: read.complete()?, ..Sources::default() };
+    }
+    let Sources { sources, unreadable, too_large } = read;
+    let (mut results, mut errors) = (Results::default(), too_large);
     for source in &sources {
         match source.text() {
             Ok(text) => lint_source(source, text, options, &mut results, &mut errors),
             Err(error) => errors.push(error),
         }
     }
-    Ok((results, errors))
+    Ok((results, errors, unreadable))
 }
 
 fn lint_source(

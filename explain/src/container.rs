@@ -100,9 +100,19 @@ impl<'a> Terminated<'a> {
         self.0["reason"] == "OOMKilled"
     }
 
+    /// Returns true if kubelet did not see how the container ended, for example because the node
+    /// restarted; it then invents the exit code 137.
+    pub(crate) fn is_lost(self) -> bool {
+        self.0["reason"] == "ContainerStatusUnknown"
+    }
+
     /// Returns the first line of the termination message; empty if there is none.
     pub(crate) fn message(self) -> &'a str {
         self.0["message"].as_str().unwrap_or_default().trim().lines().next().unwrap_or_default()
+    }
+
+    pub(crate) fn started_at(self) -> &'a str {
+        self.0["startedAt"].as_str().unwrap_or_default()
     }
 
     pub(crate) fn finished_at(self) -> &'a str {
@@ -113,6 +123,7 @@ impl<'a> Terminated<'a> {
     pub(crate) fn describe(self) -> String {
         let code = self.exit_code();
         let signal = match code {
+            _ if self.is_lost() => " (its real end is not known)",
             132 => " (SIGILL)",
             134 => " (SIGABRT)",
             135 => " (SIGBUS)",

@@ -109,6 +109,10 @@ fn refused(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {
             Code::Refused,
             "change the security context as the message says, or the Pod Security Standard of the namespace",
         ),
+        () if has("per Container") || has("per Pod") => (
+            Code::Refused,
+            "a LimitRange of the namespace limits it: kubectl describe limitrange. The limits of the sidecar count too",
+        ),
         () if has("serviceaccount") => (Code::Refused, "create the service account in this namespace"),
         () => (Code::Refused, "the message is that of the API server"),
     };
@@ -119,7 +123,11 @@ fn failed_job(workload: &Value) -> Option<Finding> {
     let failed = condition(workload, "Failed").filter(|condition| condition["status"] == "True")?;
     let text = |key: &str| failed[key].as_str().unwrap_or_default();
     let text = format!("the Job has failed: {}: {}", text("reason"), text("message"));
-    Some(Finding::broken(Code::Failed, text, "look at the log of its Pods, and create the Job again"))
+    let advice = match failed["reason"].as_str() {
+        Some("DeadlineExceeded") => "raise activeDeadlineSeconds, or find out why the work takes longer",
+        _ => "look at the log of its Pods, and create the Job again",
+    };
+    Some(Finding::broken(Code::Failed, text, advice))
 }
 
 fn not_wanted(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {

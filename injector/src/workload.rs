@@ -111,15 +111,53 @@ pub fn object(document: &Value) -> String {
     }
 }
 
+/// A workload without Pod template, or a list whose items are malformed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MalformedObject {
+    /// The location as in [`PodLocation::of_object`], with the name and namespace of the object.
+    pub location: PodLocation,
+    /// The field is a path in the document.
+    pub error: InvalidPod,
+}
+
 /// Returns every Pod of an object; none if its kind contains no Pods.
 ///
 /// # Errors
 /// Fails if a workload has no Pod template, or the items of a list are malformed.
 pub fn find_pods(document: &Value) -> Result<Vec<PodLocation>, InvalidPod> {
+    locate_pods(document).into_iter().map(|site| site.map_err(|malformed| malformed.error)).collect()
+}
+
+/// Like [`find_pods`], with the other Pods of a list if one object in it is malformed.
+pub fn locate_pods(document: &Value) -> Vec<Result<PodLocation, MalformedObject>> {
     let mut sites = Vec::new();
     let (kind, version) = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
-    collect(document, kind, version, &mut Vec::new(), &mut sites)?;
-    Ok(sites)
+    collect(document, kind, version, &mut Vec::new(), &mut sites);
+    sites
+}
+
+/// Returns the location of the object itself, or of each item of a `List`; see
+/// [`PodLocation::of_object`].
+pub fn locate_objects(document: &Value) -> Vec<PodLocation> {
+    fn collect(value: &Value, path: &mut Vec<Step>, found: &mut Vec<PodLocation>) {
+        if pod::text(value, "kind") != "List" {
+            return found.push(PodLocation { path: path.clone(), ..PodLocation::of_object(value) });
+        }
+        for (index, item) in pod::list(value, "items").iter().enumerate() {
+            path.push(Step::Item(index));
+            collect(item, path, found);
+            path.pop();
+        }
+    }
+    let mut found = Vec::new();
+    collect(document, &mut Vec::new(), &mut found);
+    found
+}
+
+/// Returns the `apiVersion` of a kind that contains Pods, and the kind as Kubernetes writes it.
+pub fn api_version(kind: &str) -> Option<(&'static str, String)> {
+    let (kind, group, _) = *KINDS.iter().find(|(known, _, _)| known.eq_ignore_ascii_case(kind))?;
+    Some((kind, if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") }))
 }
 
 fn collect(
@@ -127,15 +165,15 @@ fn collect(
     kind: &str,
     version: &str,
     path: &mut Vec<Step>,
-    sites: &mut Vec<PodLocation>,
-) -> Result<(), InvalidPod> {
+    sites: &mut Vec<Result<PodLocation, MalformedObject>>,
+) {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     if let Some(of_items) =
         kind.strip_suffix("List").filter(|of| of.is_empty() || template_path(of, group).is_some())
     {
         return items(value, (of_items, version), path, sites);
     }
-    let Some(template) = template_path(kind, group) else { return Ok(()) };
+    let Some(template) = template_path(kind, group) else { return };
     let metadata = pod::field(value, "metadata").unwrap_or(&Value::Null);
     let mut site = PodLocation {
         object: object_of(kind, value),
@@ -148,11 +186,14 @@ fn collect(
         site.path.push(Step::Key(key));
         match place.get(*key).filter(|value| value.is_object()) {
             Some(value) => place = value,
-            None => return Err(InvalidPod { field: dotted(&site.path), reason: "must be a mapping" }),
+            None => {
+                let error = InvalidPod { field: dotted(&site.path), reason: "must be a mapping" };
+                let location = PodLocation { path: Vec::new(), ..site };
+                return sites.push(Err(MalformedObject { location, error }));
+            }
         }
     }
-    sites.push(site);
-    Ok(())
+    sites.push(Ok(site));
 }
 
 fn object_of(kind: &str, value: &Value) -> String {
@@ -166,31 +207,28 @@ fn items(
     value: &Value,
     (kind, version): (&str, &str),
     path: &mut Vec<Step>,
-    sites: &mut Vec<PodLocation>,
-) -> Result<(), InvalidPod> {
-    let at = |path: &[Step], rest: &str| match dotted(path).as_str() {
-        "" => rest.to_owned(),
-        path => format!("{path}.{rest}"),
+    sites: &mut Vec<Result<PodLocation, MalformedObject>>,
+) {
+    let malformed = |path: &[Step], rest: &str, reason| {
+        let error = InvalidPod { field: join(dotted(path), rest), reason };
+        Err(MalformedObject { location: PodLocation::of_object(value), error })
     };
     let items = match pod::field(value, "items") {
-        None => return Ok(()),
+        None => return,
         Some(Value::Array(items)) => items,
-        Some(_) => return Err(InvalidPod { field: at(path, "items"), reason: "must be a list" }),
+        Some(_) => return sites.push(malformed(path, "items", "must be a list")),
     };
     for (index, item) in items.iter().enumerate() {
         if !item.is_object() {
-            return Err(InvalidPod {
-                field: at(path, &format!("items[{index}]")),
-                reason: "must be a mapping",
-            });
+            sites.push(malformed(path, &format!("items[{index}]"), "must be a mapping"));
+            continue;
         }
         let own =
             |key, default| Some(pod::text(item, key)).filter(|text| !text.is_empty()).unwrap_or(default);
         path.push(Step::Item(index));
-        collect(item, own("kind", kind), own("apiVersion", version), path, sites)?;
+        collect(item, own("kind", kind), own("apiVersion", version), path, sites);
         path.pop();
     }
-    Ok(())
 }
 
 fn template_path(kind: &str, group: &str) -> Option<&'static [&'static str]> {

@@ -74,6 +74,10 @@ fn holds_tab(value: &Value) -> bool {
 fn one_line(words: &str) -> String {
     let line = words.lines().next().unwrap_or_default();
     let line = line.split(" at line ").next().unwrap_or(line);
+    if let Some(limit) = line.trim_start_matches("error: ").strip_prefix("budget breached: ") {
+        let is_depth = limit.starts_with("Depth");
+        return if is_depth { format!("more than {DEPTH} levels") } else { "too many values".to_owned() };
+    }
     // The parser adds advice for programmers here.
     let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or(line);
     line.trim_start_matches("error: ").to_owned()

@@ -32,34 +32,47 @@ pub struct Report {
     pub pods: usize,
 }
 
-/// Applies all rules to the Pods of an object. An object without Pods has no findings.
+/// Applies all rules to the Pods of an object. An object without Pods has no findings, except for a
+/// wrong `apiVersion` of a kind that has Pods.
 pub fn lint(document: &Value, options: &Options) -> Report {
     let mut report = Report::default();
-    let locations = match workload::find_pods(document) {
-        Ok(locations) => locations,
-        Err(error) => {
-            let location = PodLocation::of_object(document);
-            let mut findings = Findings::new(&location);
-            findings.add_object(&INVALID_OBJECT, &error.field, error.reason);
-            report.findings = findings.into_vec();
-            return report;
-        }
-    };
-    for location in &locations {
-        let mut findings = Findings::new(location);
-        rules::injection::check(document, location, options, &mut findings);
+    for location in rules::api_version::wrong_objects(document) {
+        let mut findings = Findings::new(&location);
+        rules::api_version::check(document, &location, &mut findings);
+        report.add(document, &location, findings);
+    }
+    for location in workload::locate_pods(document) {
+        let location = match location {
+            Ok(location) => location,
+            Err(malformed) => {
+                let mut findings = Findings::new(&malformed.location);
+                let error = &malformed.error;
+                findings.add_object(&INVALID_OBJECT, &error.field, error.to_string());
+                report.findings.extend(findings.into_vec());
+                continue;
+            }
+        };
+        let mut findings = Findings::new(&location);
+        rules::injection::check(document, &location, options, &mut findings);
         if !findings.violates(&INVALID_OBJECT) {
-            let pod = PodView::new(location, document, options);
+            let pod = PodView::new(&location, document, options);
             rules::check(&pod, options, &mut findings);
         }
+        report.add(document, &location, findings);
+        report.pods += 1;
+    }
+    report
+}
+
+impl Report {
+    /// Adds the findings of an object, except those that its annotations suppress.
+    fn add(&mut self, document: &Value, location: &PodLocation, mut findings: Findings) {
         let suppression = Suppression::read(location, document, &mut findings);
         let mut found = findings.into_vec();
         let all = found.len();
         found.retain(|finding| !suppression.covers(finding));
         found.sort_by_key(|finding| finding.rule.code);
-        report.suppressed += all - found.len();
-        report.findings.extend(found);
-        report.pods += 1;
+        self.suppressed += all - found.len();
+        self.findings.extend(found);
     }
-    report
 }

@@ -68,7 +68,7 @@ use rules;
 pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> =
     std::sync::LazyLock::new(|| PROBE_RULES.iter().chain(INJECTION_RULES).copied().collect());
 
-/// Returns the rule with this code.
+/// Returns the rule with this code, in upper or lower case.
 pub fn by_code(code: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.code == code).copied()
+    RULES.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)).copied()
 }

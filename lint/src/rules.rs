@@ -1,10 +1,12 @@
 //! The checks of the rules, by topic.
 
+pub(crate) mod api_version;
 mod handlers;
 pub(crate) mod injection;
 mod liveness;
 mod readiness;
 mod termination;
+mod unknown_fields;
 mod validation;
 
 use crate::Options;
@@ -14,6 +16,7 @@ use crate::pod_view::PodView;
 /// Applies the rules about probes and hooks to a well-formed Pod.
 pub(crate) fn check(pod: &PodView, options: &Options, findings: &mut Findings) {
     validation::check(pod, findings);
+    unknown_fields::check(pod, findings);
     handlers::check(pod, findings);
     liveness::check(pod, options, findings);
     termination::check(pod, findings);

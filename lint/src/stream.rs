@@ -1,7 +1,8 @@
 //! Applies all rules to a stream of YAML or JSON documents.
 
+use injector::pod;
+use injector::workload::{self, MalformedObject, PodLocation};
 use injector::yaml_documents::{self, StreamError};
-use injector::{pod, workload};
 use serde_json::Value;
 
 use crate::finding::Origin;
@@ -45,17 +46,19 @@ impl Skip {
     }
 
     fn of(document: &Value) -> Option<Self> {
-        match workload::find_pods(document) {
-            Err(error) => is_absent(document, &error.field).then_some(Self::Patch),
-            Ok(locations) => {
-                let mut specs = locations.iter().map(|location| &location.pod(document)["spec"]);
-                if specs.clone().flat_map(containers).any(has_expression) {
-                    Some(Self::Template)
-                } else {
-                    (!locations.is_empty() && specs.all(is_patch)).then_some(Self::Patch)
-                }
-            }
+        let locations = workload::locate_pods(document);
+        let mut specs = locations.iter().flatten().map(|location| &location.pod(document)["spec"]);
+        if specs.any(|spec| containers(spec).any(has_expression)) {
+            return Some(Self::Template);
         }
+        let is_part = |location: &Result<PodLocation, MalformedObject>| match location {
+            Ok(location) => is_patch(&location.pod(document)["spec"]),
+            Err(malformed) => {
+                let field = &malformed.error.field;
+                !field.ends_with(']') && is_absent(document, field)
+            }
+        };
+        (!locations.is_empty() && locations.iter().all(is_part)).then_some(Self::Patch)
     }
 }
 
@@ -81,7 +84,9 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
             }
         };
         let value = &document.value;
-        if !pod::text(value, "kind").is_empty() && !pod::text(value, "apiVersion").is_empty() {
+        let kind = pod::text(value, "kind");
+        let is_object = !kind.is_empty() && !pod::text(value, "apiVersion").is_empty();
+        if is_object || workload::api_version(kind).is_some() {
             report.objects += 1;
         }
         if let Some(skip) = Skip::of(value) {

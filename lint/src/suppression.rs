@@ -23,18 +23,20 @@ impl Suppression {
         let pod = location.pod(document);
         let path = path::annotation(IGNORE_ANNOTATION);
         let mut codes = Vec::new();
-        for code in annotated(object) {
-            match rule::by_code(code.as_ref()) {
-                Some(rule) => codes.push(rule.code),
-                None => findings.add_object(&UNKNOWN_CODE, &path, unknown(&code)),
-            }
+        let unknown = read_codes(object, &mut codes);
+        if !unknown.is_empty() {
+            findings.add_object(&UNKNOWN_CODE, &path, unknown_codes(&unknown));
+        }
+        if let Some(name) = misspelt(object) {
+            findings.add_object(&UNKNOWN_CODE, &path::annotation(name), misspelt_text(name));
         }
         if !std::ptr::eq(object, pod) {
-            for code in annotated(pod) {
-                match rule::by_code(code.as_ref()) {
-                    Some(rule) => codes.push(rule.code),
-                    None => findings.add(&UNKNOWN_CODE, &path, unknown(&code)),
-                }
+            let unknown = read_codes(pod, &mut codes);
+            if !unknown.is_empty() {
+                findings.add(&UNKNOWN_CODE, &path, unknown_codes(&unknown));
+            }
+            if let Some(name) = misspelt(pod) {
+                findings.add(&UNKNOWN_CODE, &path::annotation(name), misspelt_text(name));
             }
         }
         Self(codes)
@@ -45,8 +47,41 @@ impl Suppression {
     }
 }
 
-fn unknown(code: &str) -> String {
-    format!("{} is not the code of a rule", quote(&json!(code)))
+/// Adds the codes in the annotation of an object, and returns the words that are no codes.
+fn read_codes(object: &Value, codes: &mut Vec<&'static str>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for word in annotated(object) {
+        match rule::by_code(&word) {
+            Some(rule) => codes.push(rule.code),
+            None => unknown.push(word),
+        }
+    }
+    unknown
+}
+
+fn unknown_codes(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(&json!(word))).collect();
+    match quoted.as_slice() {
+        [word] => format!("{word} is not the code of a rule"),
+        words => format!("{} are not codes of rules", words.join(", ")),
+    }
+}
+
+/// Returns an annotation whose name is similar to that of [`IGNORE_ANNOTATION`].
+fn misspelt(object: &Value) -> Option<&str> {
+    let annotations = pod::field(pod::field(object, "metadata")?, "annotations")?.as_object()?;
+    let letters = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect()
+    };
+    let similar = |name: &str| {
+        let name = letters(name);
+        name.starts_with("apphealth") && (name.contains("lint") || name.contains("ignore"))
+    };
+    annotations.keys().map(String::as_str).find(|name| *name != IGNORE_ANNOTATION && similar(name))
+}
+
+fn misspelt_text(name: &str) -> String {
+    format!("the annotation {} has no effect; did you mean {IGNORE_ANNOTATION}?", quote(&json!(name)))
 }
 
 /// Returns the words in the annotation of an object. A value that is not a string is one word.

@@ -1,6 +1,7 @@
 //! Each rule is violated by `testdata/rules/CODE.bad.yaml` and not by `CODE.good.yaml`. The first line
 //! of an example may contain flags: `# app-health lint --expect-pause 30s`.
 
+mod invalid;
 mod page;
 mod real;
 mod reports;

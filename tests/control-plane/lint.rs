@@ -81,7 +81,8 @@ fn exit_codes() {
         ],
     );
     fs::write(folder.0.join("latin.yaml"), b"a: b\nc: d\xe9\n").expect("a file");
-    let cases: [(&[&str], i32, &str); 20] = [
+    fs::write(folder.0.join("utf16.yaml"), b"\xff\xfea\0:\0").expect("a file");
+    let cases: [(&[&str], i32, &str); 21] = [
         (&["-f", "fine.yaml"], 0, ""),
         (&["-f", "fine.yaml", "--strict"], 0, ""),
         (&["-f", "warned.yaml"], 0, ""),
@@ -92,6 +93,7 @@ fn exit_codes() {
         (&["-f", "syntax.yaml", "-f", "wrong.yaml"], 65, "app-health: syntax.yaml:2:4: document 1: "),
         (&["-f", "expression.yaml"], 65, "lint the output of helm template"),
         (&["-f", "latin.yaml"], 65, "app-health: latin.yaml:2:5: is not UTF-8"),
+        (&["-f", "utf16.yaml"], 65, "utf16.yaml:1:1: is not UTF-8 but UTF-16"),
         (&["-f", "absent.yaml"], 66, "absent.yaml: No such file"),
         (&["-R", "absent"], 66, "absent: No such file"),
         (&["--format", "xml"], 64, "--format"),
@@ -179,6 +181,30 @@ fn directories_are_read_with_their_subdirectories() {
         "{}",
         flat.stdout
     );
+}
+
+/// Links to directories are not followed, and a file that cannot be read does not hide the findings
+/// of others.
+#[test]
+fn links_and_unreadable_files() {
+    let folder = Folder::new("links", &[("a/wrong.yaml", WRONG), ("kubeconfig", "")]);
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, folder.0.join(name)).expect("a link");
+    };
+    link("../..", "a/up");
+    link("wrong.yaml", "a/link.yaml");
+    let ended = lint(&folder.0, &["-R", "a"], "");
+    assert_eq!((ended.code, ended.stderr.as_str()), (1, ""));
+    assert!(
+        ended.stdout.ends_with("2 errors, 0 warnings, 0 info, 0 suppressed; 2 Pods in 2 files\n"),
+        "{}",
+        ended.stdout
+    );
+    link("absent", "a/dangling.yaml");
+    let ended = lint(&folder.0, &["-R", "a"], "");
+    assert_eq!(ended.code, 66, "{}", ended.stderr);
+    assert!(ended.stderr.contains("a/dangling.yaml: No such file"), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("a/link.yaml:14: error: "), "{}", ended.stdout);
 }
 
 #[test]

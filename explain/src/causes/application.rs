@@ -1,5 +1,7 @@
 //! A container of the application exits.
 
+mod crash;
+
 use crate::clock::Timestamp;
 use crate::container::{Container, Role, Terminated};
 use crate::finding::{Code, Finding};
@@ -46,7 +48,13 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
             "raise the limit, or find out what needs the memory",
         )
     } else if let Some(kind) = killed_by(view, container, terminated) {
-        by_probe(view, container, kind)
+        by_probe(view, container, terminated, kind)
+    } else if let Some(message) = failed_hook(view, container, terminated) {
+        Finding::broken(
+            Code::ContainerConfig,
+            format!("kubelet kills the container because its postStart hook fails: {message}"),
+            "correct the hook: kubelet runs it when the container starts, at once with the application",
+        )
     } else {
         let message = match (terminated.message(), view.last_line(container.name)) {
             ("", None) => String::new(),
@@ -66,6 +74,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         } else {
             format!(" with {}", terminated.describe())
         };
+        let advice = crash::advice(terminated, &message).unwrap_or(advice);
         Finding::broken(Code::Application, format!("{text}{how}{message}"), advice)
     };
     Some(finding.about(container.name))
@@ -86,8 +95,7 @@ fn killed_by(view: &View<'_>, container: &Container<'_>, terminated: Terminated<
         .rev()
         .find(|event| event.reason == "Killing" && event.container == container.name)?;
     let seconds = Timestamp::parse(&killed.last)?.seconds_until(Timestamp::parse(terminated.finished_at())?);
-    let grace = view.pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(30);
-    if seconds > grace + STOP {
+    if seconds > grace(view) + STOP {
         return None;
     }
     let kinds =
@@ -95,14 +103,59 @@ fn killed_by(view: &View<'_>, container: &Container<'_>, terminated: Terminated<
     kinds.into_iter().find(|(_, words)| killed.message.contains(words)).map(|(kind, _)| kind)
 }
 
+/// Returns the message of the postStart hook whose failure ended the last run.
+fn failed_hook<'a>(
+    view: &'a View<'_>,
+    container: &Container<'_>,
+    terminated: Terminated<'_>,
+) -> Option<&'a str> {
+    let mut events = view.events.iter().rev();
+    let failed =
+        events.find(|event| event.reason == "FailedPostStartHook" && event.container == container.name)?;
+    let is_over =
+        Timestamp::parse(&failed.last)?.seconds_until(Timestamp::parse(terminated.started_at())?) > 0;
+    (!is_over).then(|| failed.line())
+}
+
 /// The probe explains more than the exit code, which is that of kubelet's signal.
-fn by_probe(view: &View<'_>, container: &Container<'_>, kind: ProbeKind) -> Finding {
+fn by_probe(
+    view: &View<'_>,
+    container: &Container<'_>,
+    terminated: Terminated<'_>,
+    kind: ProbeKind,
+) -> Finding {
     let failure = super::probe::last_failure(view, container.name, kind);
     let why = failure.as_ref().map(|(text, _)| format!(": {text}")).unwrap_or_default();
-    let advice = failure.map_or_else(|| "look at the events of the probe".to_owned(), |(_, advice)| advice);
+    let mut advice =
+        failure.map_or_else(|| "look at the events of the probe".to_owned(), |(_, advice)| advice);
+    if kind == ProbeKind::Liveness && is_killed_at_start(view, container, terminated) {
+        advice = format!(
+            "the probe fails from the start of the container: if the application starts slowly, declare a startupProbe; else {advice}"
+        );
+    }
     Finding::broken(
         Code::Probe,
         format!("kubelet kills the container because its {} probe fails{why}", kind.word()),
         advice,
     )
+}
+
+/// Returns true if the liveness probe cannot have succeeded in the last run: without a startup probe,
+/// the run ended at the first opportunity.
+fn is_killed_at_start(view: &View<'_>, container: &Container<'_>, terminated: Terminated<'_>) -> bool {
+    let probe = &container.spec["livenessProbe"];
+    let number =
+        |key: &str, default: u64| probe[key].as_u64().filter(|number| *number > 0).unwrap_or(default);
+    let (period, threshold) = (number("periodSeconds", 10), number("failureThreshold", 3));
+    let first = number("initialDelaySeconds", 0) + period * threshold + number("timeoutSeconds", 1);
+    let lived = Timestamp::parse(terminated.started_at())
+        .and_then(|started| Some(started.seconds_until(Timestamp::parse(terminated.finished_at())?)));
+    let grace = probe["terminationGracePeriodSeconds"].as_u64().unwrap_or_else(|| grace(view));
+    container.spec["startupProbe"].is_null()
+        && container.restarts() > 1
+        && lived.is_some_and(|lived| lived > 0 && lived <= first + grace)
+}
+
+fn grace(view: &View<'_>) -> u64 {
+    view.pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(30)
 }

@@ -1,12 +1,14 @@
 //! An init container fails, so the application does not start.
 
-use crate::container::Role;
+use crate::container::{Container, Role};
 use crate::finding::{Code, Finding};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut init = view.containers.iter().filter(|container| container.role == Role::Init);
-    let Some(container) = init.find(|container| container.is_crashing()) else { return waiting(view) };
+    let Some(container) = init.find(|container| container.is_crashing() || is_retrying(container)) else {
+        return waiting(view);
+    };
     let Some(terminated) = container.terminated() else { return Vec::new() };
     let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
     let last =
@@ -21,6 +23,12 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         "look at its log with --previous"
     };
     vec![Finding::broken(Code::Init, text, advice).about(container.name)]
+}
+
+/// Returns true if the container runs again after its last run has failed.
+fn is_retrying(container: &Container<'_>) -> bool {
+    let failed = container.terminated().is_some_and(|terminated| terminated.exit_code() != 0);
+    container.is_running() && container.restarts() > 1 && failed
 }
 
 /// An init container that runs for long.

@@ -25,6 +25,16 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
                     "raise the requests of the Pod, or free resources of the node; its controller creates another Pod"
                 }
                 "DeadlineExceeded" => "raise activeDeadlineSeconds, or find out why the work takes longer",
+                "Preempting" => {
+                    "a critical Pod needed its place: raise the priority of the Pod, or add nodes; its controller creates another Pod"
+                }
+                "NodePorts" => "another Pod or process of the node has the hostPort; choose another one",
+                "UnexpectedAdmissionError" => {
+                    "kubelet could not give it a device or CPUs: look at the device plugin of the node"
+                }
+                reason if reason.starts_with("OutOf") => {
+                    "kubelet has no room for it, though it was assigned to the node: is spec.nodeName set, or another scheduler at work? Delete the Pod"
+                }
                 "NodeLost" | "NodeShutdown" | "Terminated" | "NodeAffinity" => {
                     "look at the node; its controller creates another Pod"
                 }
@@ -42,7 +52,8 @@ fn terminating(view: &View<'_>) -> Finding {
     let overdue =
         metadata["deletionTimestamp"].as_str().and_then(|stamp| view.seconds_since(stamp)).unwrap_or(0);
     if overdue < OVERDUE {
-        return Finding::note(Code::Terminating, "the Pod is being deleted", "");
+        let (why, advice) = disruption(view);
+        return Finding::note(Code::Terminating, format!("the Pod is being deleted{why}"), advice);
     }
     let finalizers: Vec<&str> =
         list(&metadata["finalizers"]).iter().filter_map(|finalizer| finalizer.as_str()).collect();
@@ -77,4 +88,25 @@ fn terminating(view: &View<'_>) -> Finding {
         ),
     };
     Finding::broken(Code::Terminating, format!("the Pod is stuck in deletion, {since}: {why}"), advice)
+}
+
+/// Returns why Kubernetes deletes the Pod on its own, and what to do about it.
+fn disruption(view: &View<'_>) -> (String, &'static str) {
+    let condition = view.condition("DisruptionTarget");
+    let Some(reason) = condition["reason"].as_str().filter(|_| condition["status"] == "True") else {
+        return (String::new(), "");
+    };
+    let message = condition["message"].as_str().unwrap_or_default();
+    let advice = match reason {
+        "PreemptionByScheduler" => {
+            "a Pod of higher priority needs its place: raise the priority of the Pod, or add nodes"
+        }
+        "DeletionByTaintManager" => "its node has a taint that it does not tolerate: look at the node",
+        "EvictionByEvictionAPI" => {
+            "its node is drained, or a tool evicts it; its controller creates another Pod"
+        }
+        "TerminationByKubelet" => "its node is short of resources or shuts down: look at the node",
+        _ => "its controller creates another Pod",
+    };
+    (format!(": {reason}: {message}"), advice)
 }

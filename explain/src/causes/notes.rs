@@ -10,6 +10,7 @@ use crate::view::View;
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut notes = Vec::new();
     notes.extend(view.probes.iter().filter(|row| row.is_slow()).map(slow));
+    notes.extend(view.probes.iter().filter_map(|row| super::probe::flapping(view, row)));
     notes.extend(view.probes.iter().filter_map(|row| not_rewritten(view, row)));
     notes.extend(view.injection.warnings.iter().map(|warning| {
         Finding::note(
@@ -97,7 +98,11 @@ fn restarts(view: &View<'_>) -> Vec<Finding> {
             Finding::note(
                 Code::Restarts,
                 format!("the container was restarted {times}, the last time after {how}"),
-                "look at its log with --previous",
+                if terminated.is_out_of_memory() {
+                    "raise its memory limit, or find out what needs the memory"
+                } else {
+                    "look at its log with --previous"
+                },
             )
             .about(container.name),
         )

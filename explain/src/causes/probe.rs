@@ -3,11 +3,17 @@
 use probe::reason::Reason;
 
 use crate::advice;
+use crate::clock::Timestamp;
 use crate::container::Role;
 use crate::finding::{Code, Finding};
 use crate::probes::{Destination, ProbeRow, State, failures, is_copied};
 use crate::requests::ProbeKind;
 use crate::view::View;
+
+/// How long ago a failure of a ready container still counts, in seconds.
+const RECENT: u64 = 600;
+/// How long after the start of a container failures are usual, in seconds.
+const START: u64 = 120;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if view.is_terminating() {
@@ -70,6 +76,26 @@ fn recovered(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
         None => ("the readiness probe passes now, and kubelet counts the container as not ready; it sends the next probe within its period".to_owned(), "wait for a period; if it stays so, look at the events".to_owned()),
     };
     Some(Finding::broken(Code::ProbeRecovered, text, advice).about(&row.container))
+}
+
+/// Returns a note if the probe of a ready container passes now, but has failed recently, and not
+/// because the container had just started.
+pub(super) fn flapping(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
+    let container = view.containers.iter().find(|container| container.name == row.container)?;
+    let started = container.status["state"]["running"]["startedAt"].as_str()?;
+    let failed = &failures::last_event(&row.container, row.probe, &view.events)?.last;
+    let after_start = Timestamp::parse(started)?.seconds_until(Timestamp::parse(failed)?);
+    let is_recent = view.seconds_since(failed)? < RECENT && after_start > START;
+    if row.state != State::Passing || !container.is_ready() || !is_recent {
+        return None;
+    }
+    let (text, _) = last_failure(view, &row.container, row.probe)?;
+    let text = format!(
+        "the {} probe passes now, but has failed within the last ten minutes: {text}",
+        row.probe.word()
+    );
+    let advice = "it fails from time to time: compare its timeout with the latency, and use --watch";
+    Some(Finding::note(Code::ProbeRecovered, text, advice).about(&row.container))
 }
 
 /// Returns text and advice for the newest event about a failure of this probe.

@@ -27,8 +27,20 @@ fn advice(message: &str) -> &'static str {
         () if has("Insufficient") => {
             "lower the requests of the Pod, which include those of the sidecar, or add nodes"
         }
+        () if has("volume node affinity") => {
+            "its volume exists in another zone or on another node, which has no room: look at the PersistentVolume"
+        }
+        () if has("Too many pods") => "the nodes run as many Pods as they may: add nodes",
         () if has("node affinity") || has("node selector") => {
             "compare nodeSelector and affinity of the Pod with the labels of the nodes"
+        }
+        () if has("anti-affinity") || has("pod affinity") || has("topology spread") => {
+            "compare podAffinity, podAntiAffinity and topologySpreadConstraints of the Pod with the Pods on the nodes, or add nodes"
+        }
+        () if has("no nodes available") => "the cluster has no node: add one",
+        () if has("were unschedulable") => "the nodes are cordoned: kubectl uncordon, or add nodes",
+        () if has("taint {node.kubernetes.io/") || has("taint(s) {node.kubernetes.io/") => {
+            "the taint shows the state of the nodes: kubectl describe node, and repair them or add others"
         }
         () if has("taint") => "add a toleration to the Pod, or remove the taint from a node",
         () if has("persistentvolumeclaim") || has("PersistentVolumeClaim") || has("volume") => {

@@ -1,9 +1,13 @@
 //! The sidecar runs, but is not ready.
 
+use crate::container::{Role, list};
 use crate::finding::{Code, Finding};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    if let Some(finding) = keeps_running(view) {
+        return vec![finding];
+    }
     let Some(sidecar) = view.sidecar.as_ref().filter(|sidecar| !sidecar.ready && !view.is_terminating())
     else {
         return Vec::new();
@@ -51,4 +55,24 @@ fn advice(condition: &str, reason: &str) -> &'static str {
         "shutdown" => "the agent exits; kubelet restarts it",
         _ => "read the log of the sidecar",
     }
+}
+
+/// A classic sidecar, which is one of `containers`, does not end with the work of the Pod.
+fn keeps_running(view: &View<'_>) -> Option<Finding> {
+    let sidecar = view.sidecar_container().filter(|sidecar| sidecar.is_running())?;
+    let is_classic =
+        |name: &str| list(&view.pod["spec"]["containers"]).iter().any(|each| each["name"] == name);
+    let ends = matches!(view.pod["spec"]["restartPolicy"].as_str(), Some("Never" | "OnFailure"));
+    let applications = view.containers.iter().filter(|each| each.role == Role::Application);
+    let mut applications = applications.filter(|each| is_classic(each.name)).peekable();
+    applications.peek()?;
+    let is_done = applications.all(|each| each.status["state"]["terminated"]["exitCode"] == 0);
+    (is_classic(sidecar.name) && ends && is_done && !view.is_terminating()).then(|| {
+        Finding::broken(
+            Code::Sidecar,
+            "the work of the Pod is done, but the sidecar keeps running, so the Pod does not complete",
+            "use a native sidecar, or let the application run app-health-agent quit at its end",
+        )
+        .about(sidecar.name)
+    })
 }

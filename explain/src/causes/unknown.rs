@@ -1,11 +1,19 @@
 //! The Pod is not ready, and no cause was found.
 
+use crate::container::{Container, Role};
 use crate::finding::{Code, Finding};
 use crate::situation::{Fetched, ProbeResult};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    if view.is_ready() || view.is_terminating() || view.phase() == "Succeeded" {
+    let is_done = |container: &Container<'_>| container.status["state"]["terminated"]["exitCode"] == 0;
+    // A Pod is not ready if a container of it has completed, which is normal in a Job.
+    let is_completing = view.containers.iter().any(is_done)
+        && view
+            .containers
+            .iter()
+            .all(|container| container.role == Role::Init || container.is_ready() || is_done(container));
+    if view.is_ready() || view.is_terminating() || view.phase() == "Succeeded" || is_completing {
         return Vec::new();
     }
     let ready = view.condition("Ready");

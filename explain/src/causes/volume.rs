@@ -1,7 +1,11 @@
 //! A volume cannot be mounted.
 
+use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::view::View;
+
+const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedMapVolume"];
+const SUMMARY: &str = "Unable to attach or mount volumes";
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let waits = view.containers.iter().any(|container| {
@@ -14,23 +18,39 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if !waits || runs {
         return Vec::new();
     }
-    let Some(event) = view.last_event(&["FailedMount", "FailedAttachVolume", "FailedMapVolume"]) else {
-        return Vec::new();
-    };
+    let Some(event) = last_failure(view) else { return Vec::new() };
     let message = event.line();
-    let has = |text: &str| message.contains(text);
+    let lower = message.to_lowercase();
+    let has = |text: &str| lower.contains(text);
     let advice = match () {
-        () if has("configmap") => {
+        () if has("serviceaccount") => "create the service account in the namespace of the Pod",
+        () if has("not registered") => {
+            "kubelet has not read the object yet; if it stays so, look at the log of kubelet"
+        }
+        () if has("configmap") || has("config key") => {
             "create the ConfigMap in the namespace of the Pod, or mark the volume as optional"
         }
         () if has("secret") => {
             "create the Secret in the namespace of the Pod, or mark the volume as optional"
         }
-        () if has("Multi-Attach") => {
+        () if has("multi-attach") => {
             "the volume is attached to another node: stop the Pod that uses it there"
         }
-        () if has("hostPath") => "create the path on the node, or change the type of the volume",
+        () if has("hostpath") => "create the path on the node, or change the type of the volume",
         () => "look at the claim and the driver: kubectl describe pvc",
     };
     vec![Finding::broken(Code::Volume, format!("a volume cannot be mounted: {message}"), advice)]
+}
+
+/// Returns the newest failure. kubelet mounts the volumes before it creates the sandbox, so a failure
+/// before an event of the sandbox or of an image is over.
+fn last_failure<'a>(view: &'a View<'_>) -> Option<&'a Event> {
+    let is_later = |event: &&Event| {
+        event.reason.contains("SandBox") || matches!(event.reason.as_str(), "Pulling" | "Pulled")
+    };
+    let failures = view.events.iter().rev().take_while(|event| !is_later(event));
+    let mut failures = failures.filter(|event| REASONS.contains(&event.reason.as_str()));
+    let newest = failures.clone().next()?;
+    // kubelet's summary names the volumes and that it timed out, but not why.
+    Some(failures.find(|event| !event.message.starts_with(SUMMARY)).unwrap_or(newest))
 }

@@ -12,8 +12,8 @@ rules! { PROBE_RULES:
     INVALID_PROBE = "AH002" "invalid-probe" Error,
     "the API server rejects the probe or hook",
     "The values break a rule of Kubernetes' validation: exactly one handler, ports from 1 to 65535, no \
-     negative numbers, successThreshold 1 for livenessProbe and startupProbe. The object cannot be \
-     created.",
+     negative numbers, successThreshold 1 for livenessProbe and startupProbe, strings and numbers where \
+     the type requires them, no probe in an ephemeral container. The object cannot be created.",
     "Correct the value that the message names.";
 
     SAME_HANDLER = "AH003" "same-handler" Warning,
@@ -104,7 +104,26 @@ rules! { PROBE_RULES:
     "Lower timeoutSeconds, or raise periodSeconds.";
 
     UNKNOWN_CODE = "AH016" "unknown-code" Warning,
-    "the annotation app-health.io/lint-ignore contains an unknown code",
+    "the annotation app-health.io/lint-ignore contains an unknown code, or is misspelt",
     "The annotation does not suppress what it was written for.",
-    "Write codes of this page, separated by commas: \"AH003,AH007\".";
+    "Write the annotation app-health.io/lint-ignore with codes of this page, separated by commas: \
+     \"AH003,AH007\".";
+
+    UNKNOWN_FIELD = "AH017" "unknown-field" Error,
+    "a container, probe or hook has a field that Kubernetes does not know",
+    "kubectl and most other tools ask the API server to reject unknown fields. Without that, it drops \
+     them silently: a misspelt readinessProbe is no readinessProbe, and a misspelt timeoutSeconds is 1.",
+    "Correct the name of the field, or its indentation.";
+
+    INVALID_PORT = "AH018" "invalid-port" Error,
+    "the API server rejects a port of a container",
+    "The values break a rule of Kubernetes' validation: containerPort from 1 to 65535, a name of at most \
+     15 lower-case letters, digits and hyphens, and no name twice in a container. The object cannot be \
+     created.",
+    "Correct the value that the message names.";
+
+    API_VERSION = "AH019" "api-version" Error,
+    "the kind does not exist in this apiVersion",
+    "The API server rejects the object, and app-health does not find its Pod.",
+    "Correct the apiVersion or the kind as the message says.";
 }

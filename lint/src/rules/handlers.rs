@@ -10,6 +10,7 @@ use crate::probe_view::{Handler, Probe};
 use crate::rule::{
     EXEC_IN_MESH, HOST, SHORT_TIMEOUT, TCP_KNOWN_PROTOCOL, TIMEOUT_ABOVE_PERIOD, UNDECLARED_PORT,
 };
+use crate::rules::validation;
 
 /// Prefixes of port names that name a protocol over HTTP, as in Istio.
 const PROTOCOLS: [&str; 6] = ["http", "https", "http2", "h2c", "grpc", "grpcs"];
@@ -76,11 +77,14 @@ fn check_declared(
     findings: &mut Findings,
 ) {
     let Some(port @ Value::Number(number)) = handler.port() else { return };
+    if validation::is_rejected_port(port) {
+        return;
+    }
     let declared = pod
         .containers
         .iter()
         .flat_map(|container| container.ports())
-        .any(|declared| declared["containerPort"] == *port);
+        .any(|declared| declared["containerPort"].as_f64() == number.as_f64());
     if !declared && handler.host().is_none() {
         let field = format!("{}.port", handler.name());
         let message = format!("no container declares port {number}");

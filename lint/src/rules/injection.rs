@@ -24,7 +24,7 @@ pub(crate) fn check(document: &Value, location: &PodLocation, options: &Options,
                 add(warning, pod, findings);
             }
         }
-        Err(error) => findings.add(&INVALID_OBJECT, &error.field, error.reason),
+        Err(error) => findings.add(&INVALID_OBJECT, &error.field, error.to_string()),
     }
 }
 
@@ -46,6 +46,7 @@ fn add(warning: &Warning, pod: &Value, findings: &mut Findings) {
         // The rules about probes find these with and without injection, and name the field.
         Code::Host | Code::NamedPort | Code::Init | Code::Name => {}
         Code::Handler | Code::Malformed if validation::is_rejected(value, probe) => {}
+        Code::Malformed if validation::has_rejected_port(value) => {}
         Code::Table | Code::TableSize => findings.add_at(rule, place, "env", &warning.text),
         _ => findings.add_at(rule, place, "", &warning.text),
     }

@@ -1,5 +1,9 @@
 //! What cannot work: values that the API server rejects, and names that kubelet cannot resolve.
 
+mod fields;
+mod handlers;
+mod ports;
+
 use injector::pod;
 use injector::warning::quote;
 use serde_json::Value;
@@ -7,19 +11,20 @@ use serde_json::Value;
 use crate::finding::Findings;
 use crate::pod_view::{Container, PodView, Role};
 use crate::probe_view::{Handler, Hook, Probe};
-use crate::rule::{INIT, INVALID_PROBE, NAME, NAMED_PORT};
-
-/// The largest number that fits in a field of Kubernetes' types.
-const MAX_INT: i64 = i32::MAX as i64;
-const PROBE_HANDLERS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "grpc"];
-const HOOK_HANDLERS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "sleep"];
-
-/// A field of a probe or hook, and what is wrong with it.
-type Problem = (String, String);
+use crate::rule::{INIT, INVALID_PORT, INVALID_PROBE, NAME, NAMED_PORT};
+use fields::{port_name_problem, port_problem};
+use handlers::{hook_problems, probe_problems};
 
 pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     for container in &pod.containers {
         check_name(container, pod, findings);
+        for (field, message) in ports::port_problems(container.value) {
+            findings.add_at(&INVALID_PORT, container.place(""), &field, message);
+        }
+        if pod::field(container.value, "lifecycle").is_some_and(|lifecycle| !lifecycle.is_object()) {
+            let message = "lifecycle must be an object";
+            findings.add_at(&INVALID_PROBE, container.place(""), "lifecycle", message);
+        }
         let named = container.probes().map(|probe| (probe.name, probe.handler()));
         let named: Vec<_> = named.chain(container.hooks().map(|hook| (hook.name, hook.handler()))).collect();
         if container.role == Role::Init {
@@ -45,6 +50,7 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
             }
         }
     }
+    check_ephemeral(pod, findings);
 }
 
 /// Returns true if the API server rejects the probe or hook `name` of a container.
@@ -59,6 +65,16 @@ pub(super) fn is_rejected(container: &Value, name: &'static str) -> bool {
     }
 }
 
+/// Returns true if the API server rejects the port of a probe.
+pub(super) fn is_rejected_port(port: &Value) -> bool {
+    port_problem("port", port).is_some()
+}
+
+/// Returns true if the API server rejects a port of a container.
+pub(super) fn has_rejected_port(container: &Value) -> bool {
+    !ports::port_problems(container).is_empty()
+}
+
 fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
     let name = container.name;
     let is_valid = !name.is_empty()
@@ -67,9 +83,11 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
         && !name.starts_with('-')
         && !name.ends_with('-');
     let place = container.place("");
-    if !is_valid {
-        let text =
-            format!("{}: must be lower-case letters, digits and hyphens", quote(&container.value["name"]));
+    if pod::field(container.value, "name").is_none() {
+        findings.add_at(&NAME, place, "name", "name is missing");
+    } else if !is_valid {
+        let value = quote(&container.value["name"]);
+        let text = format!("name = {value}: must be lower-case letters, digits and hyphens, at most 63");
         findings.add_at(&NAME, place, "name", text);
     } else if pod.containers.iter().filter(|other| other.name == name).count() > 1 {
         findings.add_at(&NAME, place, "name", format!("several containers are called {name}"));
@@ -94,118 +112,18 @@ fn check_port_name(container: &Container, name: &'static str, handler: Handler, 
     }
 }
 
-fn probe_problems(probe: Probe) -> Vec<Problem> {
-    let Probe { name, value } = probe;
-    let mut problems = Vec::new();
-    if !value.is_object() {
-        return vec![(String::new(), "must be an object".to_owned())];
-    }
-    for field in
-        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-    {
-        if let Some(number) = pod::field(value, field) {
-            problems.extend(int_problem(field, number, 0));
-        }
-    }
-    if let Some(number) = pod::field(value, "terminationGracePeriodSeconds") {
-        if name == "readinessProbe" {
-            let text = "must not be set for a readinessProbe".to_owned();
-            problems.push(("terminationGracePeriodSeconds".to_owned(), text));
-        } else if number.as_i64().is_none_or(|seconds| seconds < 1) {
-            let text = format!("{}: must be at least 1", quote(number));
-            problems.push(("terminationGracePeriodSeconds".to_owned(), text));
-        }
-    }
-    if name != "readinessProbe" && value["successThreshold"].as_i64().is_some_and(|successes| successes > 1) {
-        problems.push(("successThreshold".to_owned(), format!("must be 1 for a {name}")));
-    }
-    problems.extend(handler_problems(value, &PROBE_HANDLERS));
-    problems
-}
-
-fn hook_problems(hook: Hook, grace_period: u64) -> Vec<Problem> {
-    if !hook.value.is_object() {
-        return vec![(String::new(), "must be an object".to_owned())];
-    }
-    let mut problems = handler_problems(hook.value, &HOOK_HANDLERS);
-    if let Some(sleep) = pod::field(hook.value, "sleep") {
-        let seconds = &sleep["seconds"];
-        if seconds.as_u64().is_none_or(|seconds| seconds > grace_period) {
-            let limit = match grace_period {
-                u64::MAX => String::new(),
-                limit => format!(" to {limit}, which is terminationGracePeriodSeconds"),
-            };
-            problems.push(("sleep.seconds".to_owned(), format!("{}: must be 0{limit}", quote(seconds))));
-        }
-    }
-    problems
-}
-
-/// Checks the handlers of a probe or hook: exactly one, with valid fields.
-fn handler_problems(value: &Value, known: &[&'static str]) -> Vec<Problem> {
-    let found: Vec<&str> = known.iter().copied().filter(|name| pod::field(value, name).is_some()).collect();
-    let name = match found.as_slice() {
-        [] => return vec![(String::new(), format!("must have one of {}", known.join(", ")))],
-        [name] => *name,
-        several => {
-            return vec![(String::new(), format!("must have one handler, and has {}", several.join(", ")))];
-        }
-    };
-    let fields = &value[name];
-    if !fields.is_object() {
-        return vec![(name.to_owned(), "must be an object".to_owned())];
-    }
-    let mut problems = Vec::new();
-    match name {
-        "exec" if pod::list(fields, "command").is_empty() => {
-            problems.push(("exec.command".to_owned(), "must have at least one word".to_owned()));
-        }
-        "grpc" => problems.extend(int_problem("grpc.port", &fields["port"], 1)),
-        "httpGet" => {
-            problems.extend(port_problem("httpGet.port", &fields["port"]));
-            if let Some(scheme) = pod::field(fields, "scheme")
-                && !matches!(scheme.as_str(), Some("" | "HTTP" | "HTTPS"))
-            {
-                let text = format!("{}: must be HTTP or HTTPS", quote(scheme));
-                problems.push(("httpGet.scheme".to_owned(), text));
+/// Kubernetes allows neither probes nor hooks nor ports in an ephemeral container.
+fn check_ephemeral(pod: &PodView, findings: &mut Findings) {
+    const LIST: &str = "ephemeralContainers";
+    for (index, container) in pod::list(&pod.pod["spec"], LIST).iter().enumerate() {
+        for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"] {
+            if pod::field(container, field).is_some() {
+                let message = format!(
+                    "container {}: an ephemeral container must not have {field}",
+                    quote(&container["name"])
+                );
+                findings.add(&INVALID_PROBE, &format!("spec.{LIST}[{index}].{field}"), message);
             }
         }
-        "tcpSocket" => problems.extend(port_problem("tcpSocket.port", &fields["port"])),
-        _ => {}
-    }
-    problems
-}
-
-/// Returns a problem if a value is not an integer of at least `least`; a port is at most 65535.
-fn int_problem(field: &str, value: &Value, least: i64) -> Option<Problem> {
-    let most = if field.ends_with("port") { i64::from(u16::MAX) } else { MAX_INT };
-    // kubectl converts 10.0 to 10.
-    let whole = value.as_f64().filter(|number| number.fract() == 0.0);
-    let is_valid = whole.is_some_and(|number| number >= least as f64 && number <= most as f64);
-    let text = || format!("{}: must be a number from {least} to {most}", quote(value));
-    (!is_valid).then(|| (field.to_owned(), text()))
-}
-
-fn port_problem(field: &str, port: &Value) -> Option<Problem> {
-    match port {
-        Value::String(name) => port_name_problem(name)
-            .map(|reason| (field.to_owned(), format!("{}: as the name of a port, {reason}", quote(port)))),
-        number => int_problem(field, number, 1),
-    }
-}
-
-/// Returns why a text cannot be the name of a port, as in Kubernetes' `IsValidPortName`.
-fn port_name_problem(name: &str) -> Option<&'static str> {
-    let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if name.len() > 15 {
-        Some("it must have at most 15 characters")
-    } else if !name.bytes().all(is_valid) {
-        Some("it must be lower-case letters, digits and hyphens")
-    } else if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        Some("it must have a letter; write a number without quotes")
-    } else if name.contains("--") || name.starts_with('-') || name.ends_with('-') {
-        Some("it must not begin or end with a hyphen, nor have two in a row")
-    } else {
-        None
     }
 }

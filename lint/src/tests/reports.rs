@@ -97,6 +97,9 @@ fn an_annotation_suppresses_rules() {
         (deployment(&ignore("AH003"), ""), 0, vec![("AH014", 7)]),
         (deployment(&ignore("AH014 no-readiness-probe"), ""), 1, vec![("AH016", 3)]),
         (deployment("", &ignore("7")), 0, vec![("AH016", 6), ("AH014", 7)]),
+        (deployment(&ignore("ah014"), ""), 1, vec![]),
+        (deployment("app-health.io/lint_ignore: AH014", ""), 0, vec![("AH016", 3), ("AH014", 7)]),
+        (deployment("", "apphealth.io/ignore: AH014"), 0, vec![("AH016", 6), ("AH014", 7)]),
     ];
     for (text, suppressed, expected) in cases {
         let report = lint(&text);
@@ -164,4 +167,33 @@ fn patches_are_not_linted() {
         let report = lint(&text);
         assert_eq!((report.skipped.len(), report.findings.len()), (0, 1), "{text}: {report:?}");
     }
+}
+
+/// A malformed item of a list does not hide the findings of the others.
+#[test]
+fn items_of_a_list_are_linted_one_by_one() {
+    let pod = |name: &str| {
+        format!("- apiVersion: v1\n  kind: Pod\n  metadata: {{name: {name}}}\n  spec: {{{CONTAINERS}}}\n")
+    };
+    let broken =
+        "- apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: b}\n  spec: {template: 1}\n- null\n";
+    let report = lint(&format!("apiVersion: v1\nkind: List\nitems:\n{}{broken}{}", pod("a"), pod("c")));
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            (finding.rule.code, finding.name.as_str(), finding.origin.line, finding.message.as_str())
+        })
+        .collect();
+    let ports = "it declares ports, and no container of the Pod has a readinessProbe";
+    assert_eq!(
+        found,
+        [
+            ("AH014", "a", Some(7), ports),
+            ("AH100", "b", Some(11), "items[1].spec.template: must be a mapping"),
+            ("AH100", "", Some(12), "items[2]: must be a mapping"),
+            ("AH014", "c", Some(16), ports),
+        ]
+    );
+    assert_eq!((report.pods, report.skipped.len()), (2, 0));
 }
