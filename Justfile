@@ -144,7 +144,7 @@ _cargo-tool name version:
 # Set the version of the next release everywhere: Cargo.toml, manifests, documents
 [group('build')]
 set-version version:
-    @packaging/set-version.sh "{{ version }}"
+    @python3 packaging/set_version.py "{{ version }}"
 
 # Build all programs, for development
 [group('build')]
