@@ -146,7 +146,7 @@ _cargo-tool name version:
 # Set the version of the next release everywhere: Cargo.toml, manifests, documents
 [group('build')]
 set-version version:
-    @packaging/set-version.sh "{{ version }}"
+    @python3 packaging/set_version.py "{{ version }}"
 
 # Package the Helm chart: target/charts/app-health-<version>.tgz
 [group('build')]
@@ -298,6 +298,12 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 [group('test')]
 it-kubernetes *arguments: build _envoys _kubernetes _helm _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
+
+# The Kubernetes tests with the programs of another release, which it builds once: ./justw it-with-kubernetes 1.35.4 webhook
+[group('test')]
+it-with-kubernetes version *arguments: build _envoys _kubernetes _images
+    tests/kubernetes/other_version.sh "{{ version }}"
+    @shift; KUBERNETES_TOOLS="$PWD/.tools/kubernetes-{{ version }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
 # etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
 _kubernetes: _go

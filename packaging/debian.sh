@@ -39,7 +39,7 @@ for crate in agent control-plane; do
     control-plane) package=app-health-discovery licenses=app-health ;;
     esac
     changelog "$package" >"$stage/doc/$package.changelog"
-    cp "target/artifacts/$arch/$licenses.third-party.txt" "$stage/doc/$package.third-party.txt"
+    gzip --no-name --best <"target/artifacts/$arch/$licenses.third-party.txt" >"$stage/doc/$package.third-party.txt.gz"
     rm -f "$out/${package}_"*.deb
     CARGO_TARGET_DIR="$PWD/target/packaging" .tools/bin/cargo-deb deb --quiet --no-build --no-strip --locked --package "$crate" \
         --target "$arch-unknown-linux-gnu" --deb-version "$version-1" \

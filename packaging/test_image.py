@@ -14,8 +14,8 @@ IMAGES = {"Dockerfile": "app-health", "Dockerfile.control-plane": "app-health-co
 
 
 def instructions(dockerfile):
-    """Returns the instructions of a Dockerfile that configure an image, with ARG's defaults filled in."""
-    text = (ROOT / dockerfile).read_text()
+    """Returns the instructions of a Dockerfile that configure its last image, with ARG's defaults filled in."""
+    text = re.sub(r"(?ms)^FROM [^\n]* AS build$.*?(?=^FROM )", "", (ROOT / dockerfile).read_text())
     values = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.M))
     found = {}
     for word, value in re.findall(r"^(USER|ENV|EXPOSE|ENTRYPOINT|CMD) (.*)$", text, re.M):

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 
 /// A generated file: its path below the directory of its program, and its content.
@@ -17,7 +18,7 @@ type GeneratedFile = (PathBuf, Vec<u8>);
 /// Returns the command lines of both programs, without what differs from build to build.
 fn programs() -> [Command; 2] {
     [app_health_agent::args::Args::command(), app_health::args::Args::command()]
-        .map(|program| program.long_version(None))
+        .map(|program| program.long_version(Resettable::Reset))
 }
 
 /// Returns the generated files of a program.

@@ -21,7 +21,7 @@ pub(crate) fn pages(program: &Command) -> io::Result<Vec<GeneratedFile>> {
 fn collect(command: &Command, pages: &mut Vec<GeneratedFile>) -> io::Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let mut text = Vec::new();
-    Man::new(command.clone()).title(name.clone()).render(&mut text)?;
+    Man::new(command.clone()).render(&mut text)?;
     pages.push((PathBuf::from(format!("man1/{name}.1")), text));
     command
         .get_subcommands()

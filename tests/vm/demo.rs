@@ -120,6 +120,32 @@ async fn the_systemd_units_use_existing_flags() {
     assert_flags_exist("app-health-agent-envoy.conf", "app-health-agent", "run").await;
 }
 
+/// Asserts that the command has every variable that the file of its unit sets, and that no flag of the unit
+/// overrides one.
+async fn assert_variables_exist(file: &str, unit: &str, binary: &str, command: &str) {
+    let read = |name: &str| {
+        std::fs::read_to_string(workspace().join("envoy-config/vm").join(name)).expect("a shipped file")
+    };
+    let (settings, unit) = (read(file), read(unit));
+    assert!(unit.contains(&format!("EnvironmentFile=-/etc/app-health/{file}\n")), "{file}");
+    let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("the program starts");
+    let help = agent::finish(help).await.stdout;
+    let set = settings.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    let names: Vec<&str> = set.filter(|name| !name.starts_with('#')).collect();
+    assert!(!names.is_empty(), "{file}");
+    for name in names {
+        assert!(help.contains(&format!("[env: {name}=")), "{file}: {name} is not in\n{help}");
+        let flag = format!("--{} ", name.trim_start_matches("APP_HEALTH_").to_lowercase().replace('_', "-"));
+        assert!(!unit.contains(&flag), "{file}: the unit has {flag}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_the_systemd_units_are_known_variables() {
+    assert_variables_exist("agent.env", "app-health-agent.service", "app-health-agent", "run").await;
+    assert_variables_exist("discovery.env", "app-health-discovery.service", "app-health", "discovery").await;
+}
+
 const UNITS: [&str; 2] = ["app-health-discovery.service", "app-health-agent.service"];
 
 /// The agent keeps the machine's identity when the drop-in gives it an Envoy.

@@ -15,8 +15,8 @@ fn documents_name_what_is_there() {
     for document in files(&root(), ".md") {
         let text = std::fs::read_to_string(&document).expect("a document");
         for rest in text.split("./justw ").skip(1) {
-            let name: String =
-                rest.chars().take_while(|char| char.is_ascii_lowercase() || *char == '-').collect();
+            let is_part = |char: &char| char.is_ascii_lowercase() || char.is_ascii_digit() || *char == '-';
+            let name: String = rest.chars().take_while(is_part).collect();
             assert!(name.is_empty() || is_recipe(&name), "{}: ./justw {name}", document.display());
         }
         for rest in text.split("](").skip(1) {

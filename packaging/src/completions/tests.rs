@@ -8,10 +8,11 @@ fn offers(program: &Command, words: &[&str]) -> Vec<String> {
     let (_, script) = scripts(program).swap_remove(0);
     let text = String::from_utf8(script).expect("UTF-8");
     let (name, last) = (program.get_name(), words.len());
+    let function = format!("_{}", name.replace('-', "__"));
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let (current, previous) = (words[last - 1], if last > 1 { words[last - 2] } else { name });
     let session = format!(
-        "{text}\nCOMP_WORDS=({name} {}); COMP_CWORD={last}\n_{name} {name} '{current}' '{previous}'\n\
+        "{text}\nCOMP_WORDS=({name} {}); COMP_CWORD={last}\n{function} {name} '{current}' '{previous}'\n\
          printf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
         quoted.join(" ")
     );
