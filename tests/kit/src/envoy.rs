@@ -31,10 +31,11 @@ impl Version {
     /// If it is missing, because a test without Envoy must not pass.
     pub fn binary(self) -> PathBuf {
         let tools = workspace().join(".tools");
-        let path = match (self, std::env::var(FLOOR)) {
+        let floor = std::env::var_os(FLOOR).and_then(|version| version.into_string().ok());
+        let path = match (self, floor) {
             (Self::Newest, _) => tools.join("bin/envoy"),
-            (Self::Floor, Err(_)) => tools.join("bin/envoy-floor"),
-            (Self::Floor, Ok(version)) => tools.join(format!("envoy-{version}/envoy/_bin/envoy")),
+            (Self::Floor, None) => tools.join("bin/envoy-floor"),
+            (Self::Floor, Some(version)) => tools.join(format!("envoy-{version}/envoy/_bin/envoy")),
         };
         assert!(
             path.exists(),
