@@ -198,28 +198,30 @@ async fn slow_readers_cannot_refuse_the_scrape_of_another_address() {
         (scraper, String::from_utf8_lossy(&status).into_owned())
     };
     let mut slow = Vec::new();
-    let fill = async |slow: &mut Vec<TcpStream>| loop {
-        match scrape(slow.len() % 256).await {
-            (scraper, status) if status == "HTTP/1.1 200" => slow.push(scraper),
-            (_, status) => return assert_eq!(status, "HTTP/1.1 503"),
-        }
-    };
-    fill(&mut slow).await;
-    assert_eq!(slow.len(), PLACES);
+    for number in 0..PLACES {
+        let (scraper, status) = scrape(number).await;
+        assert_eq!(status, "HTTP/1.1 200", "scrape {number}");
+        slow.push(scraper);
+    }
+    assert_eq!(scrape(PLACES).await.1, "HTTP/1.1 503", "all places are taken");
 
     // A busy machine may need longer than a scrape lasts, so the first answers may lack a source. None is
-    // refused, and before each one all places are taken.
+    // refused.
+    let is_up = |text: &str, source: &str| {
+        let ups = text.lines().filter(|line| line.starts_with("app_health_agent_scrape_up{"));
+        ups.filter(|line| line.contains(source)).any(|line| line.ends_with(" 1"))
+    };
     let target = format!("target=\"{}\"", app.port());
     wait::until("a scrape has all sources", async || {
-        fill(&mut slow).await;
-        let answer = caller::get(listener, "/stats/prometheus", &[]).await;
+        let mut honest = TcpStream::connect(listener).await.expect("the port is open");
+        let request = format!("GET /stats/prometheus HTTP/1.1\r\nHost: {listener}\r\n\r\n");
+        honest.write_all(request.as_bytes()).await.expect("a connection");
+        let mut response = Vec::new();
+        honest.read_to_end(&mut response).await.expect("a response");
+        let answer = caller::parse(&response);
         let text = answer.text();
         assert_eq!(answer.status, 200, "{}", text.lines().next().unwrap_or_default());
-        let is_up = |source: &str| {
-            let ups = text.lines().filter(|line| line.starts_with("app_health_agent_scrape_up{"));
-            ups.filter(|line| line.contains(source)).any(|line| line.ends_with(" 1"))
-        };
-        answer.complete && is_up("source=\"envoy\",target=\"\"") && is_up(&target)
+        answer.complete && is_up(&text, "source=\"envoy\",target=\"\"") && is_up(&text, &target)
     })
     .await;
     drop(slow);
