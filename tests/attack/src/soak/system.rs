@@ -236,11 +236,23 @@ impl System {
                 self.removed += 1;
                 self.load.until_endpoints_match(PATIENCE).await?;
                 sleep(hold).await;
+                let commits = self.commits().await;
                 self.load.fleet.set_healthy(machine, true);
+                // A recovery that is not stored yet is lost if discovery is killed next.
+                wait::until("the recovery is stored", async || self.commits().await > commits).await;
             }
         }
         self.record_pids();
         self.check_endpoints().await
+    }
+
+    /// Returns how often discovery has written its store.
+    async fn commits(&self) -> u64 {
+        let metrics = self.load.discovery.metrics().await;
+        let mut lines = metrics.lines();
+        let count =
+            lines.find_map(|line| line.strip_prefix("app_health_discovery_store_commit_seconds_count "));
+        count.and_then(|count| count.parse().ok()).unwrap_or_default()
     }
 
     /// Replaces the application for a while; `None`: nothing listens on its port.
