@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1
+rm -rf target/packaging/another
 copy=$PWD/target/packaging/another/folder/app-health
-rm -rf "$copy/../.."
 mkdir -p "$copy"
 git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
 # The copy is no checkout.
