@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// Numbers of endpoints by name.
 #[derive(Debug, Default)]
 pub(super) struct KeptEndpoints {
-    /// What the response in flight replaces.
+    /// The endpoints that the response in flight replaces, if it is accepted.
     replaced: BTreeMap<Arc<str>, u32>,
-    /// What rejected responses would have replaced.
+    /// The endpoints that rejected responses would have replaced, so the peer still has them.
     kept: BTreeMap<Arc<str>, u32>,
 }
 
