@@ -1,6 +1,6 @@
 //! Prepares what the binary embeds: the bootstrap template as JSON, so that the binary links no
-//! YAML parser, the security policy of the status page, the commit, and both forms of the filter. Links the unwinder
-//! into the binary.
+//! YAML parser, the security policy of the status page, the commit, and both forms of the filter. Links
+//! the unwinder into the binary.
 //!
 //! The forms are built separately, because they have other targets and profiles. This script reads
 //! them from files and fails if a file is missing or older than its sources, so that no binary embeds

@@ -196,10 +196,13 @@ impl Subscription {
     fn response(&mut self, difference: Difference, context: &Context, nonce: String) -> Response {
         let Difference { changed, gone, blocked } = difference;
         self.pending.set_compared(blocked);
-        self.kept_endpoints.sent(changed.iter().map(|resource| &resource.name), |name| {
-            let sent = self.sent_versions.get(name).map(|version| version.endpoints.unwrap_or_default());
-            sent.or_else(|| self.endpoints_before_restart.get(name).copied()).unwrap_or_default()
-        });
+        // In the incremental variant, the peer itself reports the versions that it has.
+        if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
+            self.kept_endpoints.sent(changed.iter().map(|resource| &resource.name), |name| {
+                let sent = self.sent_versions.get(name).map(|version| version.endpoints.unwrap_or_default());
+                sent.or_else(|| self.endpoints_before_restart.get(name).copied()).unwrap_or_default()
+            });
+        }
         for resource in &changed {
             self.sent_versions.insert(resource.name.clone(), resource.version);
         }

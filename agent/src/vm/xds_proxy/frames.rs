@@ -14,7 +14,6 @@ use tonic::Status;
 const HEADER_LENGTH: usize = 5;
 /// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
 const FRAME_SIZE: usize = 16 << 10;
-
 /// The buffer of a message gets its full size once this part of the message has arrived.
 const RESERVING_PART: usize = 16;
 
