@@ -41,6 +41,8 @@ pub struct GoodType {
     resources: BTreeMap<String, StoredResource>,
     /// Size of the resources with their names and versions, in bytes.
     size: usize,
+    /// Size of the message that resources are parts of, in bytes; 0 if they have memory of their own.
+    message_size: usize,
 }
 
 /// The accepted resources of all types, by type URL. A copy shares the resources.
@@ -75,12 +77,31 @@ impl GoodType {
 
     pub(crate) fn clear(&mut self) {
         self.resources.clear();
-        self.size = 0;
+        (self.size, self.message_size) = (0, 0);
     }
 
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
         self.resources.retain(|name, _| is_kept(name));
         self.size = self.resources.iter().map(|(name, stored)| size_of(name, stored)).sum();
+        self.release_message();
+    }
+
+    /// Records that all resources are parts of a message of this size, and of no other.
+    pub(crate) fn share_message(&mut self, size: usize) {
+        self.message_size = size;
+        self.release_message();
+    }
+
+    /// Gives the resources memory of their own if they are less than half of the message that they keep in
+    /// memory.
+    pub(crate) fn release_message(&mut self) {
+        if self.message_size / 2 <= self.size {
+            return;
+        }
+        for stored in self.resources.values_mut() {
+            stored.any = Bytes::copy_from_slice(&stored.any);
+        }
+        self.message_size = 0;
     }
 
     /// Returns the size of the encoded type in bytes.

@@ -63,3 +63,21 @@ fn every_damage_is_found() {
         assert!(LastGood::decode(damaged, "node-1").is_err(), "{position}");
     }
 }
+
+#[test]
+fn few_resources_do_not_keep_their_message_in_memory() {
+    let message = Bytes::from(vec![0; 1000]);
+    let mut good = GoodType::default();
+    for (number, name) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        let any = message.slice(number * 250..(number + 1) * 250);
+        good.insert(name.to_owned(), StoredResource { version: String::new(), any });
+    }
+    good.share_message(message.len());
+    good.retain(|name| "abc".contains(name));
+    assert!(!message.is_unique(), "three quarters of it are in use");
+    let before = good.resources()["a"].clone();
+    good.retain(|name| name == "a");
+    assert_eq!(good.resources()["a"], before);
+    drop(before);
+    assert!(message.is_unique());
+}

@@ -1,5 +1,7 @@
 //! The content of a response: resources to add, and names to remove.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use crate::last_good::{GoodType, StoredResource};
@@ -13,12 +15,14 @@ pub(crate) struct Content {
     pub(crate) removed: Vec<String>,
     /// True if the response contains more than was read.
     pub(crate) is_cut: bool,
+    /// Size of the message that the resources are parts of, in bytes; 0 for stored resources.
+    message_size: usize,
 }
 
 impl From<Response> for Content {
     fn from(response: Response) -> Self {
-        let Response { version, resources, removed, is_cut, .. } = response;
-        Self { version, resources, removed, is_cut }
+        let Response { version, resources, removed, is_cut, size: message_size, .. } = response;
+        Self { version, resources, removed, is_cut, message_size }
     }
 }
 
@@ -38,6 +42,7 @@ pub(crate) fn from_last_good<'a>(
         resources: resources.into_iter().map(resource).collect(),
         removed: Vec::new(),
         is_cut: false,
+        message_size: 0,
     }
 }
 
@@ -63,8 +68,9 @@ impl Content {
             && self.resources.iter().all(is_stored)
     }
 
-    /// Applies the content to the stored resources, and replaces all of them if `is_complete`. The
-    /// bytes are copied, because a small resource must not keep a whole response in memory.
+    /// Applies the content to the stored resources, and replaces all of them if `is_complete`. Resources
+    /// that replace all stored ones stay parts of the message, which a copy would need to have in memory
+    /// twice. Others are copied, because a small resource must not keep a whole response in memory.
     pub(super) fn apply(self, good: &mut GoodType, is_complete: bool) {
         if is_complete {
             good.clear();
@@ -72,15 +78,26 @@ impl Content {
         for name in &self.removed {
             good.remove(name);
         }
+        let replaces_all = self.names_all_of(good);
         for new in self.resources {
             if new.is_storable {
-                let stored = StoredResource { version: new.version, any: Bytes::copy_from_slice(&new.any) };
-                good.insert(new.name, stored);
+                let any = if replaces_all { new.any } else { Bytes::copy_from_slice(&new.any) };
+                good.insert(new.name, StoredResource { version: new.version, any });
             } else {
                 good.remove(&new.name);
             }
         }
         good.version = self.version;
+        if replaces_all {
+            good.share_message(self.message_size);
+        } else {
+            good.release_message();
+        }
+    }
+
+    fn names_all_of(&self, good: &GoodType) -> bool {
+        let names: HashSet<&str> = self.resources.iter().map(|new| &*new.name).collect();
+        good.resources().keys().all(|name| names.contains(&**name))
     }
 
     /// Encodes the content as a response without a nonce.
@@ -99,3 +116,6 @@ impl Content {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

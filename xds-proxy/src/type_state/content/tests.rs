@@ -1,0 +1,41 @@
+use bytes::BytesMut;
+
+use super::*;
+use crate::wire::put_bytes;
+
+/// Returns a response with resources of these names, each of 100 bytes and more.
+fn message(names: &[&str]) -> Bytes {
+    let anys = names.iter().map(|name| {
+        let (mut value, mut any) = (BytesMut::new(), BytesMut::new());
+        put_bytes(&mut value, 1, name.as_bytes());
+        put_bytes(&mut value, 2, &[7; 100]);
+        put_bytes(&mut any, 2, &value);
+        any
+    });
+    let anys: Vec<_> = anys.collect();
+    Response::sotw("type", "1", anys.iter().map(|any| &**any))
+}
+
+fn apply(message: &Bytes, good: &mut GoodType) {
+    let response = Response::parse(message, Variant::Sotw).expect("a valid response");
+    Content::from(response).apply(good, false);
+}
+
+#[test]
+fn only_resources_that_replace_all_others_stay_parts_of_their_message() {
+    let mut good = GoodType::default();
+    let first = message(&["a", "b", "c"]);
+    apply(&first, &mut good);
+    assert!(!first.is_unique());
+
+    let changed = message(&["b"]);
+    apply(&changed, &mut good);
+    assert!(changed.is_unique(), "it is copied");
+    assert!(!first.is_unique(), "two of three are in use");
+
+    let all = message(&["a", "b", "c", "d"]);
+    apply(&all, &mut good);
+    assert!(!all.is_unique());
+    assert!(first.is_unique(), "all are replaced");
+    assert_eq!(good.resources().keys().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+}
