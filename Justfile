@@ -115,7 +115,7 @@ packages: release-arm64 _packaging-tools
 test-packages: packages (_installed "packages")
 
 # Tests of what packaging/ made, in a Docker daemon: the packages in target/artifacts, the images in target/dist
-_installed name: _debian build
+_installed name: _images build
     packaging/debian.sh {{ arch() }} 99.0.0 target/packaging/upgrade
     CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package container-tests --test containers -- --ignored --nocapture --test-threads 1 {{ name }}
 
@@ -301,7 +301,7 @@ it-kubernetes *arguments: build _envoys _kubernetes _helm _images
 
 # The Kubernetes tests with the programs of another release, which it builds once: ./justw it-with-kubernetes 1.35.4 webhook
 [group('test')]
-it-with-kubernetes version *arguments: build _envoys _kubernetes _images
+it-with-kubernetes version *arguments: build _envoys _kubernetes _helm _images
     tests/kubernetes/other_version.sh "{{ version }}"
     @shift; KUBERNETES_TOOLS="$PWD/.tools/kubernetes-{{ version }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 

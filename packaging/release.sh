@@ -25,7 +25,7 @@ fi
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH APP_HEALTH_BUILD_COMMIT
 
-just _packaging-tools
+just _envoy _packaging-tools
 rm -rf "$dist"
 mkdir -p "$dist"
 
@@ -76,7 +76,7 @@ done
 (cd "$dist" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 packaging/check-dist.sh "$version" "$APP_HEALTH_BUILD_COMMIT"
 if [ "$(id -u)" -eq 0 ]; then
-    just _installed ""
+    just _installed "packages released"
 else
     echo "NOT TESTED: packages and images in containers: needs root"
 fi
