@@ -34,9 +34,9 @@ a value, the program has its own default. */}}
 {{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
 and name. */}}
 {{- define "app-health.pod" -}}
-serviceAccountName: {{ .component.serviceAccount.name }}
+serviceAccountName: {{ .component.serviceAccount.name | quote }}
 {{- with .root.Values.priorityClass.name }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
@@ -93,7 +93,7 @@ securityContext: {{ toYaml . | nindent 2 }}
 
 {{/* Subjects of a binding. Takes root and component. */}}
 {{- define "app-health.subjects" -}}
-- {kind: ServiceAccount, name: {{ .component.serviceAccount.name }}, namespace: {{ .root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
 {{- end -}}
 
 {{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}
@@ -103,6 +103,6 @@ securityContext: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- with .monitoringNamespace }}
 - namespaceSelector:
-    matchLabels: {kubernetes.io/metadata.name: {{ . }}}
+    matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
 {{- end }}
 {{- end -}}

@@ -218,16 +218,17 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add("/metadata/annotations", &json!({"a": "b"}))]),
         ),
         Row {
-            values: json!({name: {"serviceAccount": {"create": false, "name": "mine"}}}),
+            // Without quotes, this name would be a number.
+            values: json!({name: {"serviceAccount": {"create": false, "name": "2024"}}}),
             changes: vec![
                 ("ServiceAccount", deployment, Value::Null),
                 (
                     "Deployment",
                     deployment,
-                    json!([add(&format!("{POD}/serviceAccountName"), &json!("mine"))]),
+                    json!([add(&format!("{POD}/serviceAccountName"), &json!("2024"))]),
                 ),
-                ("ClusterRoleBinding", deployment, json!([add("/subjects/0/name", &json!("mine"))])),
-                ("RoleBinding", deployment, json!([add("/subjects/0/name", &json!("mine"))])),
+                ("ClusterRoleBinding", deployment, json!([add("/subjects/0/name", &json!("2024"))])),
+                ("RoleBinding", deployment, json!([add("/subjects/0/name", &json!("2024"))])),
             ],
         },
     ]
@@ -376,11 +377,11 @@ fn others() -> Vec<Row> {
     let monitors = ["app-health-sidecar", WEBHOOK, DISCOVERY];
     vec![
         row(
-            json!({"discovery": {"tlsSecret": "mine"}}),
+            json!({"discovery": {"tlsSecret": "2024"}}),
             &[(
                 "Deployment",
                 DISCOVERY,
-                json!([add(&format!("{POD}/volumes/0/secret/secretName"), &json!("mine"))]),
+                json!([add(&format!("{POD}/volumes/0/secret/secretName"), &json!("2024"))]),
             )],
         ),
         row(json!({"discovery": {"crds": {"create": false}}}), &definitions),
