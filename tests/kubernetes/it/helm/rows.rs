@@ -387,7 +387,15 @@ fn others() -> Vec<Row> {
         row(json!({"discovery": {"crds": {"create": false}}}), &definitions),
         row(
             json!({"discovery": {"service": {"type": "LoadBalancer"}}}),
-            &[("Service", DISCOVERY, json!([add("/spec/type", &json!("LoadBalancer"))]))],
+            &[(
+                "Service",
+                DISCOVERY,
+                json!([
+                    add("/spec/type", &json!("LoadBalancer")),
+                    add("/spec/externalTrafficPolicy", &json!("Local")),
+                    remove("/spec/ports/1"),
+                ]),
+            )],
         ),
         row(
             json!({"discovery": {"settings": {
