@@ -4,8 +4,10 @@ labels and annotations. */}}
 {{- $root := .root -}}
 {{- $metadata := dict "name" .name -}}
 {{- if not .cluster }}{{ $_ := set $metadata "namespace" $root.Release.Namespace }}{{ end -}}
-{{- $own := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") "app.kubernetes.io/managed-by" $root.Release.Service -}}
-{{- $_ := set $metadata "labels" (mergeOverwrite (dict) ($root.Values.commonLabels | default dict) (.labels | default dict) $own) -}}
+{{- $chart := printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/managed-by" $root.Release.Service "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" ($root.Chart.AppVersion | replace "+" "_") -}}
+{{- $default := dict "app.kubernetes.io/name" "app-health" -}}
+{{- $_ := set $metadata "labels" (mergeOverwrite (dict) $default ($root.Values.commonLabels | default dict) (.labels | default dict) $own) -}}
 {{- $annotations := mergeOverwrite (dict) ($root.Values.commonAnnotations | default dict) (.annotations | default dict) -}}
 {{- if $annotations }}{{ $_ := set $metadata "annotations" $annotations }}{{ end -}}
 {{- toYaml $metadata -}}
