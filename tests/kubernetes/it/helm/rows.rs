@@ -56,6 +56,9 @@ fn common() -> Vec<Row> {
         row(json!({}), &[]),
         // Helm passes global values to every chart of a release.
         row(json!({"global": {"region": "eu"}}), &[]),
+        // A chart that contains this one can have the condition `app-health.enabled`.
+        row(json!({"enabled": true}), &[]),
+        row(json!({"webhook": {"settings": null}, "discovery": {"settings": null}}), &[]),
         image_of(
             json!({"image": {"repository": "registry.example.com:5000/a/control-plane"}}),
             &format!("registry.example.com:5000/a/control-plane:{VERSION}"),

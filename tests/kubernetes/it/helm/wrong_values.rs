@@ -8,6 +8,7 @@ use super::{Fixture, NAMESPACE};
 fn rows() -> Vec<(Value, &'static [&'static str])> {
     vec![
         (json!({"webhok": {}}), &["'webhok' not allowed"]),
+        (json!({"enabled": false}), &["/enabled'"]),
         (json!({"webhook": {"replica": 3}}), &["/webhook'", "'replica' not allowed"]),
         (json!({"webhook": {"settings": {"imgae": "x"}}}), &["/webhook/settings'", "'imgae' not allowed"]),
         (json!({"webhook": {"replicas": "two"}}), &["/webhook/replicas'", "want integer"]),
