@@ -73,8 +73,9 @@ fn compare(path: &str, root: &Value, schema: &Value, value: &Value, groups: &mut
     let (properties, fields) = (&schema["properties"], value.as_object().expect("a group"));
     let mut expected = names(properties.as_object().expect("properties"));
     if path.is_empty() {
-        // Helm's own, for charts that contain this one.
+        // For charts that contain this one.
         expected.remove("global");
+        expected.remove("enabled");
     }
     assert_eq!(names(fields), expected, "{path}");
     for (name, field) in fields {

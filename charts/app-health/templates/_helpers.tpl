@@ -4,8 +4,10 @@ labels and annotations. */}}
 {{- $root := .root -}}
 {{- $metadata := dict "name" .name -}}
 {{- if not .cluster }}{{ $_ := set $metadata "namespace" $root.Release.Namespace }}{{ end -}}
-{{- $own := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") "app.kubernetes.io/managed-by" $root.Release.Service -}}
-{{- $_ := set $metadata "labels" (mergeOverwrite (dict) ($root.Values.commonLabels | default dict) (.labels | default dict) $own) -}}
+{{- $chart := printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/managed-by" $root.Release.Service "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" ($root.Chart.AppVersion | replace "+" "_") -}}
+{{- $default := dict "app.kubernetes.io/name" "app-health" -}}
+{{- $_ := set $metadata "labels" (mergeOverwrite (dict) $default ($root.Values.commonLabels | default dict) (.labels | default dict) $own) -}}
 {{- $annotations := mergeOverwrite (dict) ($root.Values.commonAnnotations | default dict) (.annotations | default dict) -}}
 {{- if $annotations }}{{ $_ := set $metadata "annotations" $annotations }}{{ end -}}
 {{- toYaml $metadata -}}
@@ -34,9 +36,9 @@ a value, the program has its own default. */}}
 {{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
 and name. */}}
 {{- define "app-health.pod" -}}
-serviceAccountName: {{ .component.serviceAccount.name }}
+serviceAccountName: {{ .component.serviceAccount.name | quote }}
 {{- with .root.Values.priorityClass.name }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
@@ -93,7 +95,7 @@ securityContext: {{ toYaml . | nindent 2 }}
 
 {{/* Subjects of a binding. Takes root and component. */}}
 {{- define "app-health.subjects" -}}
-- {kind: ServiceAccount, name: {{ .component.serviceAccount.name }}, namespace: {{ .root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
 {{- end -}}
 
 {{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}
@@ -103,6 +105,6 @@ securityContext: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- with .monitoringNamespace }}
 - namespaceSelector:
-    matchLabels: {kubernetes.io/metadata.name: {{ . }}}
+    matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
 {{- end }}
 {{- end -}}

@@ -54,8 +54,17 @@ impl Fixture {
         for (key, object) in &mut objects {
             let metadata = object["metadata"].as_object_mut().expect("metadata");
             let labels = metadata["labels"].as_object_mut().expect("labels");
-            assert_eq!(labels.remove("app.kubernetes.io/managed-by"), Some(json!("Helm")), "{key:?}");
+            for (label, value) in [
+                ("app.kubernetes.io/managed-by", "Helm"),
+                ("app.kubernetes.io/instance", "any-release"),
+                ("app.kubernetes.io/version", env!("CARGO_PKG_VERSION")),
+            ] {
+                assert_eq!(labels.remove(label), Some(json!(value)), "{key:?}: {label}");
+            }
             assert!(labels.remove("helm.sh/chart").is_some(), "{key:?}");
+            if labels.get("app.kubernetes.io/name") == Some(&json!("app-health")) {
+                labels.remove("app.kubernetes.io/name");
+            }
             if labels.is_empty() {
                 metadata.remove("labels");
             }

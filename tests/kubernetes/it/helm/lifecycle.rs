@@ -46,7 +46,8 @@ impl Fixture {
 
     /// Asserts that the cluster has the objects that these values render, with all their fields.
     fn assert_installed(&self, values: &Value) {
-        let yaml = self.helm.template(NAMESPACE, values).expect("rendered");
+        let template = ["template", "--namespace", NAMESPACE, RELEASE];
+        let yaml = self.helm.run_with(&template, values).expect("rendered");
         let arguments = ["diff", "--server-side", "--force-conflicts", "--field-manager=test", "-f", "-"];
         let output = self.cluster.kubectl(&arguments, &yaml);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -56,6 +56,9 @@ fn common() -> Vec<Row> {
         row(json!({}), &[]),
         // Helm passes global values to every chart of a release.
         row(json!({"global": {"region": "eu"}}), &[]),
+        // A chart that contains this one can have the condition `app-health.enabled`.
+        row(json!({"enabled": true}), &[]),
+        row(json!({"webhook": {"settings": null}, "discovery": {"settings": null}}), &[]),
         image_of(
             json!({"image": {"repository": "registry.example.com:5000/a/control-plane"}}),
             &format!("registry.example.com:5000/a/control-plane:{VERSION}"),
@@ -218,16 +221,17 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add("/metadata/annotations", &json!({"a": "b"}))]),
         ),
         Row {
-            values: json!({name: {"serviceAccount": {"create": false, "name": "mine"}}}),
+            // Without quotes, this name would be a number.
+            values: json!({name: {"serviceAccount": {"create": false, "name": "2024"}}}),
             changes: vec![
                 ("ServiceAccount", deployment, Value::Null),
                 (
                     "Deployment",
                     deployment,
-                    json!([add(&format!("{POD}/serviceAccountName"), &json!("mine"))]),
+                    json!([add(&format!("{POD}/serviceAccountName"), &json!("2024"))]),
                 ),
-                ("ClusterRoleBinding", deployment, json!([add("/subjects/0/name", &json!("mine"))])),
-                ("RoleBinding", deployment, json!([add("/subjects/0/name", &json!("mine"))])),
+                ("ClusterRoleBinding", deployment, json!([add("/subjects/0/name", &json!("2024"))])),
+                ("RoleBinding", deployment, json!([add("/subjects/0/name", &json!("2024"))])),
             ],
         },
     ]
@@ -376,17 +380,25 @@ fn others() -> Vec<Row> {
     let monitors = ["app-health-sidecar", WEBHOOK, DISCOVERY];
     vec![
         row(
-            json!({"discovery": {"tlsSecret": "mine"}}),
+            json!({"discovery": {"tlsSecret": "2024"}}),
             &[(
                 "Deployment",
                 DISCOVERY,
-                json!([add(&format!("{POD}/volumes/0/secret/secretName"), &json!("mine"))]),
+                json!([add(&format!("{POD}/volumes/0/secret/secretName"), &json!("2024"))]),
             )],
         ),
         row(json!({"discovery": {"crds": {"create": false}}}), &definitions),
         row(
             json!({"discovery": {"service": {"type": "LoadBalancer"}}}),
-            &[("Service", DISCOVERY, json!([add("/spec/type", &json!("LoadBalancer"))]))],
+            &[(
+                "Service",
+                DISCOVERY,
+                json!([
+                    add("/spec/type", &json!("LoadBalancer")),
+                    add("/spec/externalTrafficPolicy", &json!("Local")),
+                    remove("/spec/ports/1"),
+                ]),
+            )],
         ),
         row(
             json!({"discovery": {"settings": {

@@ -8,6 +8,7 @@ use super::{Fixture, NAMESPACE};
 fn rows() -> Vec<(Value, &'static [&'static str])> {
     vec![
         (json!({"webhok": {}}), &["'webhok' not allowed"]),
+        (json!({"enabled": false}), &["/enabled'"]),
         (json!({"webhook": {"replica": 3}}), &["/webhook'", "'replica' not allowed"]),
         (json!({"webhook": {"settings": {"imgae": "x"}}}), &["/webhook/settings'", "'imgae' not allowed"]),
         (json!({"webhook": {"replicas": "two"}}), &["/webhook/replicas'", "want integer"]),
@@ -24,11 +25,21 @@ fn rows() -> Vec<(Value, &'static [&'static str])> {
             &["/webhook/objectSelector/0/operator'"],
         ),
         (
+            json!({"webhook": {"objectSelector": [{"key": "a", "operator": "In"}]}}),
+            &["/webhook/objectSelector/0'", "'values'"],
+        ),
+        (
+            json!({"webhook": {"certificate": {"source": "cert-manager", "issuerRef": {"kind": "ClusterIssuer"}}}}),
+            &["/webhook/certificate/issuerRef'", "'name'"],
+        ),
+        (json!({"webhook": {"clientCA": {"name": "api"}}}), &["/webhook/clientCA/configMap'"]),
+        (
             json!({"webhook": {"podLabels": {"app.kubernetes.io/name": "other"}}}),
             &["/webhook/podLabels/app.kubernetes.io~1name'"],
         ),
         (json!({"webhook": {"settings": {"mode": "rewrite"}}}), &["/webhook/settings/mode'"]),
         (json!({"webhook": {"settings": {"statusPort": 65536}}}), &["/webhook/settings/statusPort'"]),
+        (json!({"webhook": {"settings": {"statusPort": 15001}}}), &["/webhook/settings/statusPort'"]),
         (json!({"webhook": {"settings": {"shutdownGrace": "1m"}}}), &["/webhook/settings/shutdownGrace'"]),
         (json!({"webhook": {"tolerations": {"key": "a"}}}), &["/webhook/tolerations'", "want array"]),
         (json!({"webhook": {"extraEnv": {"A": "b"}}}), &["/webhook/extraEnv'", "want array"]),
@@ -54,6 +65,7 @@ fn rows() -> Vec<(Value, &'static [&'static str])> {
             json!({"discovery": {"settings": {"maxSilentPercent": 101}}}),
             &["/discovery/settings/maxSilentPercent'"],
         ),
+        (json!({"discovery": {"settings": {"heartbeat": "500ms"}}}), &["/discovery/settings/heartbeat'"]),
         (json!({"discovery": {"settings": {"trustDomain": "a"}}}), &["/discovery/settings/trustDomain'"]),
         (json!({"discovery": {"service": {"type": "ExternalName"}}}), &["/discovery/service/type'"]),
         (json!({"priorityClass": {"value": 2_000_000_000_u32}}), &["/priorityClass/value'"]),
