@@ -258,9 +258,10 @@ impl Entry {
             && self.record.before == Some(Before::Served)
     }
 
-    /// Returns true if an agent is connected again and reports in time, although it may have no verdict yet.
+    /// Returns true if the workload is connected again and not silent, although its agent may have no verdict
+    /// yet. Istio's agent becomes the reporter only with its first report.
     pub(super) fn has_returned(&self) -> bool {
-        self.reporter.is_some() && self.silence_deadline.is_some()
+        !self.streams.is_empty() && self.silence_deadline.is_some()
     }
 
     pub(super) fn last_transition(&self) -> Option<Timestamp> {

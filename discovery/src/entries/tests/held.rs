@@ -100,18 +100,18 @@ impl Fleet {
     }
 
     fn connect(&mut self, machine: u64, stream: StreamId) {
-        self.open(machine, stream);
+        self.open(machine, stream, true);
         self.report(stream, "1", "Healthy");
     }
 
-    /// Opens a stream of a machine that has not reported yet.
-    fn open(&mut self, machine: u64, stream: StreamId) {
+    /// Opens a stream of a machine that has not reported yet, with this project's agent or Istio's.
+    fn open(&mut self, machine: u64, stream: StreamId, app_health: bool) {
         let address = format!("10.0.0.{machine}");
         let node = Node {
             namespace: Some("shop".to_owned()),
             group: Some("payments".to_owned()),
             instance_ips: vec![address.clone()],
-            app_health: true,
+            app_health,
             ..Node::default()
         };
         let peer = format!("{address}:4000").parse().expect("an address");
@@ -300,18 +300,42 @@ fn restart_delays_the_release() {
 /// The window of the others ends while a restarted agent waits for its first probe result.
 #[test]
 fn a_machine_that_has_just_returned_is_not_released() {
+    for app_health in [true, false] {
+        let mut fleet = Fleet::new(10);
+        fleet.close(1..=4);
+        fleet.wait(1000);
+        fleet.connect(1, 21);
+        fleet.connect(2, 22);
+        assert_eq!(fleet.counts(), (10, 2, 10));
+        fleet.wait(118);
+        fleet.open(3, 23, app_health);
+        if app_health {
+            fleet.report(23, "0", "Awaiting");
+        }
+        fleet.wait(4);
+        assert_eq!(fleet.counts().0, 9, "of the others only 4 is released: {app_health}");
+        if app_health {
+            fleet.report(23, "1", "Unhealthy");
+        } else {
+            let report = Report::Istio { healthy: false, message: "HTTP status 503".to_owned() };
+            fleet.input(Input::Report { stream: 23, report });
+        }
+        assert_eq!(fleet.counts().0, 8, "{app_health}");
+    }
+}
+
+/// Istio's agent opens its stream again, and never reports.
+#[test]
+fn a_machine_that_returns_without_a_report_is_released_later() {
     let mut fleet = Fleet::new(10);
     fleet.close(1..=4);
     fleet.wait(1000);
     fleet.connect(1, 21);
     fleet.connect(2, 22);
-    assert_eq!(fleet.counts(), (10, 2, 10));
     fleet.wait(118);
-    fleet.open(3, 23);
-    fleet.report(23, "0", "Awaiting");
-    fleet.wait(4);
-    assert_eq!(fleet.counts().0, 9, "of the others only 4 is released");
-    fleet.report(23, "1", "Unhealthy");
+    fleet.open(3, 23, false);
+    fleet.alive.remove(&23);
+    fleet.wait(300);
     assert_eq!(fleet.counts().0, 8);
 }
 
