@@ -1,17 +1,20 @@
-//! Measures the cost of the sidecar on a node: time until a Pod is ready, and memory. The test
-//! prints the figures, and its limits are wide enough for a busy machine.
+//! Measures the cost of the sidecar on a node: time until a Pod is ready, and memory; and the time of
+//! `explain`. The test prints the figures, and its limits are wide enough for a busy machine.
 
 use kit::docker::archive::SIDECAR;
 use kit::envoy::workspace;
-use kit::report::{self, Row};
+use kit::report::{self, Row, median, quantile};
 use kit::terminal::say;
 use kubernetes_tests::node::{Namespace, Node, Watch, condition};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::node_paired_pods::{PairedPods, wait};
-use crate::{node_kinds, node_start};
+use crate::{node_explain, node_kinds, node_start};
 
 const MIB: f64 = (1 << 20) as f64;
+/// How often `explain` is measured.
+const EXPLANATIONS: usize = 20;
 
 /// Returns the resident memory of a program in a Pod, in MiB.
 fn memory(namespace: &Namespace<'_>, pod: &Value, program: &str) -> f64 {
@@ -63,6 +66,19 @@ fn without_filter(namespace: &Namespace<'_>, watch: &Watch) -> Value {
     watch.last("bare")
 }
 
+/// Returns the time of `app-health explain` for a healthy Pod, from the start of the process to its end.
+fn explanations(namespace: &Namespace<'_>, pod: &str) -> [Row; 2] {
+    let mut seconds = Vec::new();
+    for _ in 0..EXPLANATIONS {
+        let begin = Instant::now();
+        let (code, report) = node_explain::explain(namespace, &format!("pod/{pod}"));
+        seconds.push(begin.elapsed().as_secs_f64());
+        assert_eq!(code, Some(0), "{report:#}");
+    }
+    let row = |what: &str, value| Row::new(format!("app-health explain, {what}"), value, "s");
+    [row("median", median(&seconds)), row("slowest", quantile(&seconds, 1.0)).at_most(1.0)]
+}
+
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_alone_costs() {
@@ -79,6 +95,7 @@ fn node_alone_costs() {
     rows.push(memory("memory of the agent", &with, "app-health-agent"));
     rows.push(memory("memory of Envoy with the filter", &with, "envoy"));
     rows.push(memory("memory of Envoy without the filter", &bare, "envoy"));
+    rows.extend(explanations(&sidecar.namespace, "memory"));
     say(&format!("{}\n", report::table(&rows)));
     if node_start::is_benchmark() {
         report::write(&workspace().join("target"), "kubernetes", &rows).expect("target/ is writable");

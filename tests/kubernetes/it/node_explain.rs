@@ -244,7 +244,7 @@ fn pod(broken: &Broken) -> Value {
 }
 
 /// Runs the command in a namespace; returns its exit code and its report.
-fn explain(namespace: &Namespace<'_>, object: &str) -> (Option<i32>, Value) {
+pub(crate) fn explain(namespace: &Namespace<'_>, object: &str) -> (Option<i32>, Value) {
     let output = Command::new(binary_of("app-health"))
         .args(["explain", object, "--namespace", &namespace.name, "--output", "json", "--timeout", "60s"])
         .env("KUBECONFIG", namespace.node.cluster.kubeconfig("admin"))
