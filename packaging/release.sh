@@ -25,7 +25,7 @@ fi
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH APP_HEALTH_BUILD_COMMIT
 
-just _envoy _packaging-tools
+just _envoy _helm _packaging-tools
 rm -rf "$dist"
 mkdir -p "$dist"
 
@@ -62,7 +62,7 @@ for arch in x86_64 aarch64; do
     archive "$dist/app-health-$version-$name.tar.gz" "$folder/.." "$(basename "$folder")"
 done
 packaging/lintian.sh
-[ ! -d charts/app-health ] || archive "$dist/app-health-$version.tgz" charts app-health
+archive "$dist/app-health-$version.tgz" charts app-health
 
 # Envoy's official binaries, as its Python packages contain them.
 envoy=$(sed -n 's/^envoy_version=//p' justw)

@@ -1,5 +1,5 @@
 //! The images of `target/dist`, loaded into a Docker daemon: the same cases as for those of the
-//! Dockerfiles, under the same names.
+//! Dockerfiles, whose names they take.
 
 use kit::docker::{CONTROL_PLANE, Daemon, SIDECAR};
 use kit::envoy::workspace;
@@ -12,12 +12,14 @@ use crate::life;
 #[ignore = "needs the images: ./justw release-rehearsal"]
 fn released_images() {
     let Some(daemon) = Daemon::start("released") else { return };
-    for name in [SIDECAR, CONTROL_PLANE] {
-        let file = format!("target/dist/{}.oci.tar", name.replace(':', "-"));
-        daemon.ask(&["load", "--input", workspace().join(file).to_str().expect("UTF-8")]);
+    let version = env!("CARGO_PKG_VERSION");
+    for (image, name) in [("app-health", SIDECAR), ("app-health-control-plane", CONTROL_PLANE)] {
+        let file = workspace().join(format!("target/dist/{image}-{version}.oci.tar"));
+        daemon.ask(&["load", "--input", file.to_str().expect("UTF-8")]);
+        daemon.ask(&["tag", &format!("{image}:{version}"), name]);
         let labels = daemon.ask(&["image", "inspect", "--format", "{{json .Config.Labels}}", name]);
         let labels: Value = serde_json::from_str(&labels).expect("JSON");
-        assert_eq!(labels["org.opencontainers.image.version"], env!("CARGO_PKG_VERSION"), "{name}");
+        assert_eq!(labels["org.opencontainers.image.version"], version, "{name}");
         let history = daemon.ask(&["image", "inspect", "--format", "{{len .RootFS.Layers}}", name]);
         assert_eq!(history.trim(), "2", "{name} is not the image of the Dockerfile");
     }
