@@ -274,7 +274,7 @@ _it suite="all" *names:
 _it-native suite:
     APP_HEALTH_TEST_FILTER=native just _it "{{ suite }}"
 
-# The tests of Envoy and of the agent with another version of Envoy in place of the oldest tested one: ./justw it-with-envoy 1.38.3; names pick tests
+# The tests of Envoy and of the agent with another version of Envoy in place of the oldest tested one: ./justw it-with-envoy 1.39.3; names pick tests
 [group('test')]
 it-with-envoy version *names: _leftovers _tests
     @./justw --envoy-version "{{ version }}"

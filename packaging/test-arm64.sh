@@ -18,7 +18,7 @@ for program in pods/app-health-agent vm/app-health-agent app-health; do
 done
 qemu-aarch64 "$envoy" --version
 
-# A network of its own, so that the ports are free.
+# A network of its own, so that the ports are free, and a user namespace for the kernel's list of interpreters.
 for form in wasm native; do
-    unshare --net sh packaging/probe-arm64.sh "$artifacts/pods/app-health-agent" "$envoy" "$form"
+    unshare --user --map-root-user --mount --net sh packaging/probe-arm64.sh "$artifacts/pods/app-health-agent" "$envoy" "$form"
 done
