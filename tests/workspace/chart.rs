@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kit::monitoring::yaml;
-use serde_json::{Map, Value};
+use probe::ports::PROXY_PORTS;
+use serde_json::{Map, Value, json};
 
 use crate::root;
 
@@ -32,6 +33,16 @@ fn the_chart_has_the_version_of_the_workspace() {
     for field in ["version", "appVersion"] {
         assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
     }
+}
+
+/// The default of the port for probes is one of the proxy's ports.
+#[test]
+fn the_status_port_is_no_other_port_of_the_proxy() {
+    let schema: Value =
+        serde_json::from_str(&read(&chart().join("values.schema.json"))).expect("a JSON document");
+    let rejected = schema.pointer("/properties/webhook/properties/settings/properties/statusPort/not/enum");
+    let others: Vec<u16> = PROXY_PORTS.into_iter().filter(|port| *port != 15020).collect();
+    assert_eq!(rejected, Some(&json!(others)));
 }
 
 /// A template of a chart can only read files of the chart.
