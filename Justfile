@@ -102,7 +102,7 @@ test-arm64: release-arm64
 
 # Make the Debian packages for this machine and for arm64, and check them with lintian: target/artifacts/*/*.deb
 [group('build')]
-packages: release-arm64 _packaging-tools
+packages: release-arm64 _packaging-tools _filters
     packaging/build.sh x86_64
     packaging/sbom.sh x86_64
     packaging/sbom.sh aarch64

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/sbom.sh made:
+# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/sbom.sh made (the
+# command reference needs the filters of this machine too):
 # target/artifacts/ARCH/*.deb. A test of upgrades gives another version and another folder.
 set -eu
 cd "$(dirname -- "$0")/.."

@@ -25,7 +25,7 @@ fi
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH APP_HEALTH_BUILD_COMMIT
 
-just _envoy _helm _packaging-tools
+just _envoy _helm _packaging-tools _filters
 rm -rf "$dist"
 mkdir -p "$dist"
 
