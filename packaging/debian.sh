@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/sbom.sh made (the
-# command reference needs the filters of this machine too):
-# target/artifacts/ARCH/*.deb. A test of upgrades gives another version and another folder.
+# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/sbom.sh made:
+# target/artifacts/ARCH/*.deb. The command reference needs the filters of this machine too. A test of upgrades
+# gives another version and another folder.
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1

@@ -144,7 +144,11 @@ fn probers(ports: &Ports) -> Map<String, Value> {
         ("/app-health/legacy/readyz", http(ports.legacy, "HTTP")),
     ]
     .into_iter()
-    .map(|(path, prober)| (path.to_owned(), prober))
+    .map(|(path, mut prober)| {
+        // A busy machine may need longer than a second, the default.
+        prober["timeoutSeconds"] = 10.into();
+        (path.to_owned(), prober)
+    })
     .collect()
 }
 

@@ -1,7 +1,9 @@
 //! The demo's ports. Each has a well-known number, and another one if that is in use.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 
 /// The ports of one demo.
 #[derive(Debug)]
@@ -77,12 +79,20 @@ impl Ports {
     }
 }
 
-/// Returns a free port of `ip` that was not chosen before.
+/// Below those that the kernel gives to clients by default: until a program of the demo listens on the
+/// port, no connection of another program takes it.
+const FREE_PORTS: Range<u16> = 20_000..32_000;
+
+/// Returns a free port of `ip` that was not chosen before. Two demos begin at different ports.
 fn free_port(ip: IpAddr, taken: &BTreeSet<u16>) -> std::io::Result<u16> {
-    loop {
-        let port = TcpListener::bind(SocketAddr::new(ip, 0))?.local_addr()?.port();
-        if !taken.contains(&port) {
-            return Ok(port);
+    let first = usize::try_from(std::process::id()).unwrap_or_default() % FREE_PORTS.len();
+    let mut last = None;
+    for port in FREE_PORTS.cycle().skip(first).take(FREE_PORTS.len()).filter(|port| !taken.contains(port)) {
+        match TcpListener::bind(SocketAddr::new(ip, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => last = Some(error),
+            Err(error) => return Err(error),
         }
     }
+    Err(last.unwrap_or_else(|| ErrorKind::AddrInUse.into()))
 }

@@ -20,6 +20,11 @@ fn demo(arguments: &[&str]) -> Child {
     command.spawn().expect("the demo starts")
 }
 
+/// Listens on the demo's well-known ports. One that another process uses already is as good.
+fn take_well_known_ports() -> [Option<TcpListener>; 4] {
+    [15020, 15021, 15004, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok())
+}
+
 /// Returns the processes that descend from `pid`, without it.
 fn descendants(pid: u32) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").expect("Linux has /proc").flatten();
@@ -59,8 +64,7 @@ async fn get(address: &str) -> String {
 #[tokio::test]
 async fn all_verdicts_are_correct_even_if_ports_are_in_use() {
     let _one = ONE.lock().await;
-    // A port that another process uses already is as good.
-    let _taken = [15020, 15021, 15004, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    let _taken = take_well_known_ports();
     let output = demo(&["--once"]).wait_with_output().await.expect("the demo can be waited for");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{stdout}");
@@ -76,6 +80,8 @@ async fn all_verdicts_are_correct_even_if_ports_are_in_use() {
 #[tokio::test]
 async fn a_killed_demo_leaves_no_process() {
     let _one = ONE.lock().await;
+    // Agents of other tests listen on 15021 of their own addresses, which a demo on all addresses prevents.
+    let _taken = take_well_known_ports();
     let mut demo = demo(&[]);
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
     let mut output = String::new();

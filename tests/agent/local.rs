@@ -112,7 +112,8 @@ async fn only_the_group_may_use_the_socket() {
     let other = drain_as(USER, OTHER_GROUP, &url).await;
     assert_eq!(other.code, Some(69), "{other:?}");
     assert_eq!(sidecar.ready("").await.status, 200);
-    assert!(sidecar.log().contains("connection to the local socket rejected uid=64001"), "{}", sidecar.log());
+    let line = "connection to the local socket rejected uid=64001";
+    wait::until_or(|| sidecar.log(), async || sidecar.log().contains(line)).await;
     let member = drain_as(USER, GROUP, &url).await;
     assert_eq!(member.code, Some(0), "{member:?}");
     sidecar.until(503, "draining").await;

@@ -9,7 +9,7 @@ use kit::caller;
 use kit::envoy::Version;
 use kit::load::{ask, kubelet_request};
 use kit::net;
-use kit::pod::Pod;
+use kit::pod::{Pod, with_long_timeouts};
 use kit::wait;
 use serde_json::json;
 
@@ -74,6 +74,7 @@ async fn hooks_answer_only_the_node() {
     let app = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     let prober = json!({"httpGet": {"port": app.port()}});
     let table = json!({"/app-lifecycle/app/prestopz": prober, "/app-health/app/readyz": prober});
+    let table = with_long_timeouts(table);
     let node = net::loopback();
     let bootstrap = Bootstrap { hook_callers: Some(vec![node]), ..Pod::bootstrap("hooks-node", ip, &table) };
     let pod = Pod::with("hooks-node", Version::Newest, &bootstrap).await;

@@ -146,7 +146,7 @@ async fn two_targets_on_one_port_are_two_series() {
 fn large() -> &'static str {
     let padding = "x".repeat(16_000);
     let samples: String =
-        (0..150).map(|number| format!("envoy_x{{padding=\"{padding}\",n=\"{number}\"}} 1\n")).collect();
+        (0..60).map(|number| format!("envoy_x{{padding=\"{padding}\",n=\"{number}\"}} 1\n")).collect();
     format!("HTTP/1.1 200 OK\r\n\r\n# TYPE envoy_x counter\n{samples}").leak()
 }
 
@@ -156,12 +156,12 @@ async fn clients_that_do_not_read_do_not_block_others() {
     let (good, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
     let scraper = scraper(Some(envoy), &[good]);
     let mut unread = Vec::new();
-    for _ in 0..SCRAPES - 1 {
+    for _ in 0..7 {
         unread.push(scraper.merged(&headers(&[]), "", || ()).await);
     }
     let (_, text) = scraped(&scraper, &headers(&[]), "").await;
     assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "no turn");
-    assert!(text.contains(",n=\"149\"} 1\ng 1\n"));
+    assert!(text.contains(",n=\"59\"} 1\ng 1\n"));
     assert!(unread.iter().all(|response| response.status() == 200));
 }
 

@@ -73,9 +73,10 @@ async fn run_batch(
     cases: &[&Case],
     known: fn(&Case, &Difference) -> Option<Kind>,
 ) -> Result<Vec<Outcome>, String> {
-    let ip = match family {
-        Family::V4 => net::loopback(),
-        Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    // Held until Envoy has ended.
+    let (ip, _reservation) = match family {
+        Family::V4 => (net::loopback(), None),
+        Family::V6 => (IpAddr::V6(Ipv6Addr::LOCALHOST), Some(net::ipv6_loopback().await)),
     };
     let start = |case| async move { Application::start(case, ip).await.map_err(|error| error.to_string()) };
     let direct = try_join_all(cases.iter().map(|case| start(case))).await?;
@@ -116,7 +117,7 @@ async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) 
     }
     let mut bootstrap = Pod::bootstrap(&name, ip, &Value::Object(table));
     if ip.is_ipv6() {
-        // `::1` is the only IPv6 loopback address and is shared with other tests.
+        // Other ports of the bootstrap may be in use on `::1`.
         bootstrap.probe_address = SocketAddr::new(ip, 32_020);
         bootstrap.stats_address = None;
     }

@@ -54,9 +54,8 @@ pub fn markdown(chapters: &[Findings]) -> String {
             heading(&chapter.title)
         );
         for finding in &chapter.findings {
-            let kind = finding.kind().map(|kind| format!("{kind:?}")).unwrap_or_default();
-            let (direct, through) = (finding.outcome.direct.short(), finding.outcome.through.short());
-            page += &format!("| {} | {direct} | {through} | {kind} |\n", cell(&finding.case.name));
+            page += &row(finding);
+            page.push('\n');
         }
     }
     page += "\n## Known differences\n\n| kind | what, and why | cases here |\n| --- | --- | --- |\n";
@@ -68,6 +67,26 @@ pub fn markdown(chapters: &[Findings]) -> String {
         page += &format!("| {kind:?} | {} | {cases} |\n", kind.reason());
     }
     page
+}
+
+fn row(finding: &Finding) -> String {
+    let kind = finding.kind().map(|kind| format!("{kind:?}")).unwrap_or_default();
+    let (direct, through) = (finding.outcome.direct.short(), finding.outcome.through.short());
+    format!("| {} | {direct} | {through} | {kind} |", cell(&finding.case.name))
+}
+
+/// The rows of a page, without the statuses that kubelet printed.
+pub struct Rows(BTreeSet<String>);
+
+impl Rows {
+    pub fn of(page: &str) -> Self {
+        Self(verdicts(page).lines().map(str::to_owned).collect())
+    }
+
+    /// Returns true if the page shows the verdicts of this finding.
+    pub fn contain(&self, finding: &Finding) -> bool {
+        self.0.contains(&verdicts(&row(finding)))
+    }
 }
 
 /// Returns the page without the statuses that kubelet printed. Which of two causes comes first may

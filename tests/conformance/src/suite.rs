@@ -70,6 +70,30 @@ pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
         .collect())
 }
 
+/// Runs the cases again whose finding is not `as_expected`, one at a time, until it is: on a busy machine
+/// a case can miss its deadline also when it is probed directly.
+///
+/// # Errors
+/// If the cases cannot be run.
+pub async fn repeat_unexpected(
+    chapters: &mut [Findings],
+    as_expected: impl Fn(&Finding) -> bool,
+) -> Result<(), String> {
+    /// More unexpected results have another cause than a busy machine.
+    const MAX_CASES: usize = 50;
+    const MAX_REPETITIONS: usize = 3;
+    let findings = chapters.iter_mut().flat_map(|chapter| &mut chapter.findings);
+    for finding in findings.filter(|finding| !as_expected(finding)).take(MAX_CASES) {
+        for _ in 0..MAX_REPETITIONS {
+            finding.outcome = batch::run(std::slice::from_ref(&finding.case), kind).await?.remove(0);
+            if as_expected(finding) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns the kind of a difference: the marked one, or D7 for headers omitted over TLS, which
 /// needs no mark.
 fn kind(case: &Case, difference: &Difference) -> Option<Kind> {

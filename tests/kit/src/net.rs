@@ -5,6 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{self, UnixDatagram};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Second bytes of the addresses: other programs use 127.0.0.x.
 const SECOND_BYTES: std::ops::Range<u8> = 40..240;
@@ -45,6 +46,23 @@ fn reserve() -> (u8, UnixDatagram) {
         Some((second, UnixDatagram::bind_addr(&address).ok()?))
     });
     reserved.expect("fewer than 200 test processes run on this machine")
+}
+
+/// Waits until no other process uses `::1`, the only IPv6 loopback address, and reserves it until the
+/// result is dropped, so that tests can use fixed ports of it.
+pub async fn ipv6_loopback() -> Reservation {
+    let address = net::SocketAddr::from_abstract_name("app-health tests on ::1").expect("a short name");
+    loop {
+        if let Ok(lock) = UnixDatagram::bind_addr(&address) {
+            return Reservation { _lock: lock };
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A reserved address.
+pub struct Reservation {
+    _lock: UnixDatagram,
 }
 
 /// Returns the number of connections that the kernel has accepted for the listener on `address` and

@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::process::Command;
 
 use nix::sys::signal::kill;
 
@@ -14,12 +15,15 @@ fn versions() {
 
 /// Creates a program that runs `text`, whatever its arguments are.
 fn script(name: &str, text: &str) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let folder = std::env::temp_dir().join(format!("agent-question-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join(name);
-    std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let source = folder.join(format!("{name}.sh"));
+    std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
+    // Another process writes the program: one that another test starts now inherits the files that this
+    // process has open, and the kernel runs no program that is open for writing.
+    let installed = Command::new("install").args(["-m", "755"]).args([&source, &file]).status().unwrap();
+    assert!(installed.success());
     file
 }
 
