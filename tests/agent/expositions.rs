@@ -199,7 +199,7 @@ async fn slow_readers_cannot_refuse_the_scrape_of_another_address() {
         (scraper, String::from_utf8_lossy(&status).into_owned())
     };
     // All at once, because the first one's place is free again when its deadline has passed.
-    let slow = join_all((0..PLACES).map(|number| scrape(number))).await;
+    let slow = join_all((0..PLACES).map(scrape)).await;
     for (number, (_, status)) in slow.iter().enumerate() {
         assert_eq!(status, "HTTP/1.1 200", "scrape {number}");
     }
