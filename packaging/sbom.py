@@ -1,5 +1,8 @@
-"""Combines the lists that cargo-cyclonedx made of the crates of a binary, and compares the result with
-Cargo.lock: every crate of a registry must be in it with the same version, and its checksum is added.
+"""Combines the lists that cargo-cyclonedx made of the crates of a binary, and compares the result with what
+`cargo tree` says is compiled into it and with Cargo.lock, which has the checksums.
+
+cargo-cyclonedx also lists optional dependencies that no feature enables, so crates that `cargo tree` lacks
+are left out. Every crate that it has must be in the list.
 
 Only Python's standard library is used.
 """
@@ -13,7 +16,7 @@ from pathlib import Path
 
 
 class Mismatch(Exception):
-    """The list and Cargo.lock disagree."""
+    """The list disagrees with `cargo tree` or with Cargo.lock."""
 
 
 def locked(text):
@@ -22,24 +25,40 @@ def locked(text):
     return {(package["name"], package["version"]): package.get("checksum") for package in packages}
 
 
-def combine(documents, sources):
-    """Returns the components and dependencies of all documents, once each, sorted by reference. The root of
-    the sources is not part of any reference.
+def built(text):
+    """Returns the crates, (name, version), in the output of `cargo tree --prefix none --format {p}`."""
+    crates = (line.split() for line in text.splitlines() if line)
+    return {(words[0], words[1].removeprefix("v")) for words in crates}
+
+
+def combine(documents, crates, sources):
+    """Returns the components and dependencies of all documents, once each, sorted by reference, and the
+    references of the documents' roots. The root of the sources is not part of any reference. Raises Mismatch
+    if one of the crates that are compiled is in no document.
     """
-    components, dependencies = {}, {}
+    components, dependencies, top = {}, {}, []
     for document in documents:
         text = json.dumps(document).replace(f"file://{sources}", "file:///app-health")
         document = json.loads(text)
-        roots = [document["metadata"]["component"]]
-        for component in roots + document.get("components", []):
-            component = {key: value for key, value in component.items() if key != "components"}
-            component["type"] = "library"
-            components[component["bom-ref"]] = component
+        root = document["metadata"]["component"]
+        top.append(root["bom-ref"])
+        for component in [root, *document.get("components", [])]:
+            if (component["name"], component["version"]) in crates:
+                component = {key: value for key, value in component.items() if key != "components"}
+                component["type"] = "library"
+                components[component["bom-ref"]] = component
         for dependency in document.get("dependencies", []):
             found = dependencies.setdefault(dependency["ref"], set())
             found.update(dependency.get("dependsOn", []))
-    edges = [{"ref": ref, "dependsOn": sorted(names)} for ref, names in sorted(dependencies.items())]
-    return [components[ref] for ref in sorted(components)], edges
+    missing = crates - {(component["name"], component["version"]) for component in components.values()}
+    if missing:
+        raise Mismatch(f"cargo-cyclonedx does not list {sorted(missing)}")
+    edges = [
+        {"ref": ref, "dependsOn": sorted(names & components.keys())}
+        for ref, names in sorted(dependencies.items())
+        if ref in components
+    ]
+    return [components[ref] for ref in sorted(components)], edges, top
 
 
 def add_checksums(components, packages):
@@ -52,8 +71,8 @@ def add_checksums(components, packages):
             component["hashes"] = [{"alg": "SHA-256", "content": packages[key]}]
 
 
-def describe(name, version, digest, timestamp, components, edges):
-    """Returns the CycloneDX document of a binary."""
+def describe(name, version, digest, timestamp, components, edges, top):
+    """Returns the CycloneDX document of a binary, which depends on the crates `top`."""
     reference = f"{name}@{version}"
     root = {
         "type": "application",
@@ -63,14 +82,13 @@ def describe(name, version, digest, timestamp, components, edges):
         "licenses": [{"expression": "Apache-2.0"}],
         "hashes": [{"alg": "SHA-256", "content": digest}],
     }
-    top = {"ref": reference, "dependsOn": [component["bom-ref"] for component in components]}
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": {"timestamp": timestamp, "component": root},
         "components": components,
-        "dependencies": [top, *edges],
+        "dependencies": [{"ref": reference, "dependsOn": top}, *edges],
     }
 
 
@@ -85,12 +103,13 @@ def with_members(manifest, members):
 
 def write_combined(arguments):
     documents = [json.loads(file.read_text()) for file in arguments.lists]
-    components, edges = combine(documents, arguments.sources)
+    crates = set().union(*(built(file.with_suffix(".tree").read_text()) for file in arguments.lists))
+    components, edges, top = combine(documents, crates, arguments.sources)
     add_checksums(components, locked(arguments.lock.read_text()))
     first = documents[0]["metadata"]
     digest = hashlib.sha256(arguments.binary.read_bytes()).hexdigest()
     document = describe(
-        arguments.component, first["component"]["version"], digest, first["timestamp"], components, edges
+        arguments.component, first["component"]["version"], digest, first["timestamp"], components, edges, top
     )
     arguments.output.write_text(json.dumps(document, indent=1) + "\n")
 
@@ -112,7 +131,7 @@ def main():
     combined.add_argument("--sources", required=True, help="root of the sources that the lists name")
     combined.add_argument("--lock", required=True, type=Path, help="Cargo.lock")
     combined.add_argument("--output", required=True, type=Path)
-    combined.add_argument("lists", nargs="+", type=Path)
+    combined.add_argument("lists", nargs="+", type=Path, help="of cargo-cyclonedx; NAME.tree beside NAME.json is of cargo tree")
     combined.set_defaults(run=write_combined)
     arguments = parser.parse_args()
     arguments.run(arguments)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes what each binary of an architecture contains, as CycloneDX, target/artifacts/ARCH/*.cdx.json, and the
-# licenses of the crates of other authors in it, target/artifacts/ARCH/*.third-party.txt. The agent contains both forms of the filter. sbom.py compares the lists with Cargo.lock.
+# licenses of the crates of other authors in it, target/artifacts/ARCH/*.third-party.txt. The agent contains
+# both forms of the filter. sbom.py compares the lists with `cargo tree` and Cargo.lock.
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1
@@ -24,6 +25,8 @@ describe() { # name of the list, crate, target, options
     python3 packaging/sbom.py members --manifest "$sources/Cargo.toml" "$crate"
     (cd "$sources" && "$OLDPWD/.tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path "$crate/Cargo.toml" \
         --format json --spec-version 1.5 --no-build-deps --target "$target" --override-filename "$name" "$@")
+    cargo tree --locked --edges normal --prefix none --format '{p}' --package "$crate" --target "$target" "$@" \
+        >"$sources/$crate/$name.tree"
 }
 
 combine() { # binary, name of the component, lists: crate/name
@@ -33,8 +36,11 @@ combine() { # binary, name of the component, lists: crate/name
     (cd "$sources" && python3 "$OLDPWD/packaging/sbom.py" combine --component "$component" --binary "$out/$binary" \
         --sources "$sources" --lock "$OLDPWD/Cargo.lock" --output "$out/$component.cdx.json" "$@")
     python3 packaging/licenses.py "$out/$component.cdx.json" >"$out/$component.third-party.txt"
+    # Each binary contains Rust's standard library, the static ones also musl.
+    [ "$component" != app-health-agent-pods ] || cat packaging/licenses/musl.txt >>"$out/$component.third-party.txt"
 }
 
+gzip --no-name --best <"$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html" >"$out/rust-standard-library.html.gz"
 describe wasm filter wasm32-unknown-unknown
 describe module filter-native "$gnu"
 describe pods agent "$arch-unknown-linux-musl" --no-default-features

@@ -29,22 +29,37 @@ def document(name, crates):
     return {"metadata": metadata, "components": components, "dependencies": edges}
 
 
+AGENT = document("agent", [("bytes", "1.12.1"), ("ring", "0.17.14")])
+FILTER = document("filter", [("bytes", "1.12.1")])
+TREE = "agent v0.1.0 (/app-health/agent)\nbytes v1.12.1\nbytes v1.12.1 (*)\n"
+
+
 class Sbom(unittest.TestCase):
     def test_combines_lists_without_paths(self):
-        documents = [document("agent", [("bytes", "1.12.1")]), document("filter", [("bytes", "1.12.1")])]
-        components, edges = sbom.combine(documents, "/build")
+        crates = sbom.built(TREE + "filter v0.1.0 (/app-health/filter)\n")
+        components, edges, top = sbom.combine([AGENT, FILTER], crates, "/build")
         self.assertEqual([component["name"] for component in components], ["agent", "filter", "bytes"])
-        self.assertNotIn("/build", str(components) + str(edges))
+        self.assertNotIn("/build", str(components) + str(edges) + str(top))
         self.assertEqual(len(edges), 2)
+        self.assertEqual(top, [component["bom-ref"] for component in components[:2]])
+
+    def test_leaves_out_what_is_not_compiled(self):
+        components, edges, _ = sbom.combine([AGENT], sbom.built(TREE), "/build")
+        self.assertEqual([component["name"] for component in components], ["agent", "bytes"])
+        self.assertNotIn("ring", str(edges))
+
+    def test_rejects_a_list_that_lacks_a_crate(self):
+        with self.assertRaisesRegex(sbom.Mismatch, "tokio"):
+            sbom.combine([AGENT], sbom.built(TREE + "tokio v1.54.0\n"), "/build")
 
     def test_adds_checksums(self):
-        components, _ = sbom.combine([document("agent", [("bytes", "1.12.1")])], "/build")
+        components, _, _ = sbom.combine([AGENT], sbom.built(TREE), "/build")
         sbom.add_checksums(components, sbom.locked(LOCK))
         hashes = {component["name"]: component.get("hashes") for component in components}
         self.assertEqual(hashes, {"agent": None, "bytes": [{"alg": "SHA-256", "content": "abc"}]})
 
     def test_rejects_a_crate_that_is_not_locked(self):
-        components, _ = sbom.combine([document("agent", [("bytes", "1.0.0")])], "/build")
+        components, _, _ = sbom.combine([document("agent", [("bytes", "1.0.0")])], {("bytes", "1.0.0")}, "/build")
         with self.assertRaisesRegex(sbom.Mismatch, "bytes 1.0.0"):
             sbom.add_checksums(components, sbom.locked(LOCK))
 
