@@ -3,4 +3,4 @@
 # packaging/debian/*/lintian-overrides.
 set -eu
 cd "$(dirname -- "$0")/.."
-exec .tools/bin/lintian --allow-root --no-cfg --fail-on error,warning --tag-display-limit 0 target/artifacts/*/*.deb
+exec lintian --allow-root --no-cfg --fail-on error,warning --tag-display-limit 0 target/artifacts/*/*.deb
