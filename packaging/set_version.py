@@ -1,6 +1,6 @@
 """Sets the version of the next release: set_version.py VERSION.
 
-It changes Cargo.toml and Cargo.lock, the Helm chart, and where manifests, documents and tests repeat the
+It changes Cargo.toml, the lock files of cargo, the Helm chart, and where manifests, documents and tests repeat the
 version. The page about upgrades also names the next patch version. tests/workspace/version.rs finds places
 that this script does not.
 """
@@ -36,6 +36,12 @@ def chart(text, old, new):
     return re.sub(rf'(?m)^((?:version|appVersion): "?){re.escape(old)}("?)$', rf"\g<1>{new}\g<2>", text)
 
 
+def lock(text, old, new):
+    """Returns a Cargo.lock whose packages without a source, those of this checkout, have version `new`."""
+    pattern = rf'(?m)^(name = ".*"\nversion = "){re.escape(old)}"$(?!\nsource = )'
+    return re.sub(pattern, rf'\g<1>{new}"', text)
+
+
 def rewrite(file, change):
     text = file.read_text()
     changed = change(text)
@@ -59,7 +65,8 @@ def main():
             rewrite(ROOT / name, lambda text: replaced(text, old, new))
     for file in ROOT.glob("charts/*/Chart.yaml"):
         rewrite(file, lambda text: chart(text, old, new))
-    subprocess.run(["cargo", "update", "--workspace", "--offline", "--quiet"], cwd=ROOT, check=True)
+    for file in [ROOT / "Cargo.lock", ROOT / "tests/fuzz/libfuzzer/Cargo.lock"]:
+        rewrite(file, lambda text: lock(text, old, new))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,13 @@ class SetVersion(unittest.TestCase):
         text = 'apiVersion: v2\nversion: 0.1.0\nappVersion: "0.1.0"\n'
         self.assertEqual(set_version.chart(text, "0.1.0", "1.0.0"), 'apiVersion: v2\nversion: 1.0.0\nappVersion: "1.0.0"\n')
 
+    def test_changes_the_packages_of_this_checkout_in_a_lock_file(self):
+        package = '[[package]]\nname = "probe"\nversion = "{}"\ndependencies = []\n'
+        other = '[[package]]\nname = "other"\nversion = "0.1.0"\nsource = "registry"\n'
+        self.assertEqual(
+            set_version.lock(package.format("0.1.0") + other, "0.1.0", "0.2.0"), package.format("0.2.0") + other
+        )
+
 
 if __name__ == "__main__":
     unittest.main()
