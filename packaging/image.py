@@ -14,15 +14,20 @@ import io
 import json
 import os
 import platform
+import re
 import subprocess
 import tarfile
 from pathlib import Path
+from urllib.parse import quote
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-# What a base needs of a package: libraries and the notice of its copyright. Not the tables for character
-# sets, of which glibc's own functions for UTF-8 need none.
-KEPT = ("./lib", "./usr/lib", "./usr/share/doc")
-LEFT_OUT = ("/gconv/", "/audit/", "/changelog", "/NEWS", "/README", "/TODO", "/NOTES")
+# What a base needs of a package: libraries, the name of the distribution, the notice of the package's
+# copyright, and the texts of licenses that it refers to. Not the tables for character sets, of which glibc's
+# own functions for UTF-8 need none, and not glibc's libraries for debuggers, vector functions and old programs.
+KEPT = ("./lib", "./usr/lib", "./usr/share/common-licenses", "./usr/share/doc")
+LEFT_OUT = ("/gconv/", "/audit/", "/changelog", "/FAQ", "/NEWS", "/README", "/TODO", "/NOTES") + tuple(
+    f"/lib{name}." for name in ("BrokenLocale", "c_malloc_debug", "memusage", "mvec", "nsl", "nss_compat", "nss_hesiod", "pcprofile", "thread_db")
+)
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -86,7 +91,11 @@ def is_kept(name):
 
 
 def unpack(package, layer):
-    """Adds the libraries of a Debian package to a layer. As in Debian, /lib is a link to /usr/lib."""
+    """Adds the libraries of a Debian package to a layer. As in Debian, /lib is a link to /usr/lib. Scanners find
+    the package in dpkg's folder, as in other images without dpkg.
+    """
+    control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True).stdout
+    layer.add(f"var/lib/dpkg/status.d/{field(package, 'Package')}", control, 0o644)
     tar = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
         for member in archive:
@@ -106,11 +115,11 @@ def base(packages, seconds):
     layer.link("lib", "usr/lib")
     if any(name.startswith("usr/lib64/") for name in layer.entries):
         layer.link("lib64", "usr/lib64")
+    layer.link("etc/os-release", "../usr/lib/os-release")
     layer.add("etc/passwd", b"app-health:x:1337:1337::/nonexistent:/nonexistent\n", 0o644)
     layer.add("etc/group", b"app-health:x:1337:\n", 0o644)
     layer.folder("tmp", 0, 0o1777)
     layer.folder("run", 0, 0o755)
-    layer.folder("var", 0, 0o755)
     layer.link("var/run", "/run")
     return layer
 
@@ -165,9 +174,10 @@ def encoded(document):
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
-def labels(image, version, revision, created):
-    """Returns the labels of the OCI image specification."""
+def labels(image, version, revision, created, source):
+    """Returns the labels of the OCI image specification. `source` is the URL of the repository, if it is known."""
     return {
+        **({"org.opencontainers.image.source": source} if source else {}),
         "org.opencontainers.image.title": image["name"],
         "org.opencontainers.image.description": image["description"],
         "org.opencontainers.image.version": version,
@@ -202,22 +212,36 @@ def digest_of(file):
     return [{"alg": "SHA-256", "content": hashlib.sha256(file.read_bytes()).hexdigest()}]
 
 
-def sbom(crates, name, version, packages, others):
-    """Returns the CycloneDX list of an image: the crates of its program, the Debian packages of its base, and
-    the other programs.
+def distribution(layer):
+    """Returns the distribution of a base layer, such as debian-12, from its file os-release."""
+    _, content = layer.entries["usr/lib/os-release"]
+    facts = dict(re.findall(r'(?m)^(\w+)="?(.*?)"?$', content.decode()))
+    return f"{facts['ID']}-{facts['VERSION_ID']}"
+
+
+def package_url(package, distro):
+    """Returns the package URL of a Debian package, which also names its source package."""
+    name, version, machine, source = (field(package, key) for key in ("Package", "Version", "Architecture", "Source"))
+    qualifiers = {"arch": machine, "distro": distro, "upstream": source.split(" ")[0]}
+    known = "&".join(f"{key}={value}" for key, value in qualifiers.items() if value)
+    return f"pkg:deb/debian/{quote(name)}@{quote(version)}?{known}"
+
+
+def sbom(crates, name, version, packages, distro, others):
+    """Returns the CycloneDX list of an image: the crates of its program, the Debian packages of its base, which
+    is of the distribution `distro`, and the other programs.
     """
     document = json.loads(json.dumps(crates))
     root = document["metadata"]["component"]
     components = [dict(root)]
     for package in sorted(packages):
-        found, release, machine = (field(package, key) for key in ("Package", "Version", "Architecture"))
-        reference = f"pkg:deb/debian/{found}@{release}?arch={machine}"
+        reference = package_url(package, distro)
         components.append(
             {
                 "type": "library",
                 "bom-ref": reference,
-                "name": found,
-                "version": release,
+                "name": field(package, "Package"),
+                "version": field(package, "Version"),
                 "purl": reference,
                 "hashes": digest_of(package),
             }
@@ -237,6 +261,7 @@ def main():
     parser.add_argument("--image", required=True, type=Path, help="what the image contains, as JSON")
     parser.add_argument("--version", required=True)
     parser.add_argument("--revision", required=True, help="commit")
+    parser.add_argument("--source", default="", help="URL of the repository")
     parser.add_argument("--root", required=True, type=Path, help="folder that the paths of --image start in")
     parser.add_argument("--output", required=True, type=Path)
     arguments = parser.parse_args()
@@ -245,7 +270,7 @@ def main():
     created = subprocess.run(
         ["date", "--utc", "--date", f"@{seconds}", "+%Y-%m-%dT%H:%M:%SZ"], check=True, capture_output=True, text=True
     ).stdout.strip()
-    config = configuration(image, labels(image, arguments.version, arguments.revision, created))
+    config = configuration(image, labels(image, arguments.version, arguments.revision, created, arguments.source))
     archive, descriptors, local = Archive(seconds), [], None
     for machine, architecture in ARCHITECTURES.items():
         programs = Layer(seconds)
@@ -256,6 +281,7 @@ def main():
             programs.folder(name, 1337, 0o755)
         packages = list((arguments.root / f"target/packaging/base/{machine}").glob("*.deb"))
         layers = [base(packages, seconds), programs]
+        distro = distribution(layers[0])
         descriptor, manifest = archive.image(architecture, config, layers, created)
         descriptors.append(descriptor)
         sizes = [len(layer.tar()) / 1e6 for layer in layers]
@@ -267,7 +293,7 @@ def main():
             for file, other in image.get("components", {}).items()
         ]
         crates = json.loads((arguments.root / image["sbom"].replace("ARCH", machine)).read_text())
-        listed = sbom(crates, image["name"], arguments.version, packages, others)
+        listed = sbom(crates, image["name"], arguments.version, packages, distro, others)
         file = f"{image['name']}-image-{arguments.version}-{architecture}.cdx.json"
         arguments.output.with_name(file).write_text(json.dumps(listed, indent=1) + "\n")
     content, digest = archive.finish(f"{image['name']}:{arguments.version}", descriptors, local)

@@ -73,9 +73,20 @@ class Image(unittest.TestCase):
         self.assertEqual((members["run/app-health"].uid, members["run"].uid), (1337, 0))
 
     def test_only_libraries_are_kept_of_a_package(self):
-        kept = ["./lib/x86_64-linux-gnu/libc.so.6", "./usr/lib/x86_64-linux-gnu/libm.so", "./usr/share/doc/libc6/copyright"]
-        left_out = ["./usr/lib/x86_64-linux-gnu/gconv/BIG5.so", "./etc/ld.so.conf", "./usr/bin/ldd", "./usr/share/doc/libc6/changelog.Debian.gz"]
-        self.assertEqual([image.is_kept(name) for name in kept + left_out], [True] * 3 + [False] * 4)
+        kept = ["./lib/x86_64-linux-gnu/libc.so.6", "./usr/share/common-licenses/GPL-3", "./usr/share/doc/libc6/copyright"]
+        left_out = ["./usr/lib/x86_64-linux-gnu/gconv/BIG5.so", "./lib/x86_64-linux-gnu/libmvec.so.1", "./etc/ld.so.conf", "./usr/bin/ldd", "./usr/share/doc/libc6/changelog.Debian.gz"]
+        self.assertEqual([image.is_kept(name) for name in kept + left_out], [True] * 3 + [False] * 5)
+
+    def test_the_distribution_is_named_by_the_base(self):
+        layer = image.Layer(0)
+        layer.add("usr/lib/os-release", b'PRETTY_NAME="Debian GNU/Linux 12"\nVERSION_ID="12"\nID=debian\n')
+        self.assertEqual(image.distribution(layer), "debian-12")
+
+    def test_the_repository_is_a_label_where_it_is_known(self):
+        description = {"name": "app-health", "description": "text"}
+        known = image.labels(description, "1.2.3", "abc", "2026-01-01T00:00:00Z", "https://example.com/app-health")
+        unknown = image.labels(description, "1.2.3", "abc", "2026-01-01T00:00:00Z", "")
+        self.assertEqual(known.keys() - unknown.keys(), {"org.opencontainers.image.source"})
 
     def test_the_sidecar_has_the_newest_envoy(self):
         newest = re.search(r"^envoy_version=(\S+)$", (ROOT / "justw").read_text(), re.M)[1]
@@ -86,7 +97,7 @@ class Image(unittest.TestCase):
     def test_the_list_of_an_image_contains_its_program_and_others(self):
         root = {"type": "application", "bom-ref": "program@1", "name": "program", "version": "1"}
         crates = {"metadata": {"component": root}, "components": [], "dependencies": []}
-        listed = image.sbom(crates, "name", "1.2.3", [], [{"bom-ref": "envoy@2"}])
+        listed = image.sbom(crates, "name", "1.2.3", [], "debian-12", [{"bom-ref": "envoy@2"}])
         self.assertEqual([component["bom-ref"] for component in listed["components"]], ["program@1", "envoy@2"])
         self.assertEqual(listed["dependencies"][0], {"ref": "name@1.2.3", "dependsOn": ["program@1", "envoy@2"]})
 
