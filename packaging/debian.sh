@@ -41,6 +41,7 @@ for crate in agent control-plane; do
     esac
     changelog "$package" >"$stage/doc/$package.changelog"
     gzip --no-name --best <"target/artifacts/$arch/$licenses.third-party.txt" >"$stage/doc/$package.third-party.txt.gz"
+    cp "target/artifacts/$arch/rust-standard-library.html.gz" "$stage/doc/"
     rm -f "$out/${package}_"*.deb
     CARGO_TARGET_DIR="$PWD/target/packaging" .tools/bin/cargo-deb deb --quiet --no-build --no-strip --locked --package "$crate" \
         --target "$arch-unknown-linux-gnu" --deb-version "$version-1" \
