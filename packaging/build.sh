@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the binaries that are released for an architecture (x86_64 or aarch64) into target/artifacts/ARCH:
 # both forms of the filter, the agent for Pods (pods/), the agent for virtual machines (vm/) and the control
-# plane. Other folders and another $HOME give the same bytes: see packaging/reproduce.sh.
+# plane. Other folders and another $CARGO_HOME give the same bytes: see packaging/reproduce.sh.
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1
