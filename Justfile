@@ -80,6 +80,11 @@ _release-agent:
 release-rehearsal:
     packaging/release.sh --rehearse
 
+# Print the sizes of the bases that were considered for the images, after a release or its rehearsal; needs root
+[group('measure')]
+image-bases: _containers
+    @packaging/bases.sh
+
 # Build the agent for virtual machines, in the same place: it also probes the workload and reports its health
 [group('build')]
 release-vm: _filters
@@ -274,11 +279,15 @@ _it suite="all" *names:
 _it-native suite:
     APP_HEALTH_TEST_FILTER=native just _it "{{ suite }}"
 
-# The tests of Envoy and of the agent with another version of Envoy in place of the oldest tested one: ./justw it-with-envoy 1.39.3; names pick tests
+# The tests with another version of envoy or kubernetes: ./justw it-with envoy 1.39.3, ./justw it-with kubernetes 1.35.4; names pick tests
 [group('test')]
-it-with-envoy version *names: _leftovers _tests
+it-with program version *names:
+    @shift; just "_it-with-{{ program }}" "$@"
+
+# In place of the oldest tested version
+_it-with-envoy version *names: _leftovers _tests
     @./justw --envoy-version "{{ version }}"
-    @shift; APP_HEALTH_TEST_ENVOY_FLOOR="{{ version }}" just _it envoy "$@"
+    @shift; export APP_HEALTH_TEST_ENVOY_FLOOR="{{ version }}"; just _it envoy "$@"; just _it vm "$@"
 
 # Run all integration tests N times while another process keeps one core busy
 [group('test')]
@@ -299,9 +308,8 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 it-kubernetes *arguments: build _envoys _kubernetes _helm _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
-# The Kubernetes tests with the programs of another release, which it builds once: ./justw it-with-kubernetes 1.35.4 webhook
-[group('test')]
-it-with-kubernetes version *arguments: build _envoys _kubernetes _helm _images
+# Builds the programs of that release once
+_it-with-kubernetes version *arguments: build _envoys _kubernetes _helm _images
     tests/kubernetes/other_version.sh "{{ version }}"
     @shift; KUBERNETES_TOOLS="$PWD/.tools/kubernetes-{{ version }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
