@@ -74,6 +74,24 @@ affinity: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* minAvailable or maxUnavailable of a disruption budget. Takes component and value (its name in the
+values). Fails if the budget allows no eviction, because it would block the drain of each node. */}}
+{{- define "app-health.disruptions" -}}
+{{- $budget := .component.podDisruptionBudget -}}
+{{- if not (kindIs "invalid" $budget.maxUnavailable) -}}
+maxUnavailable: {{ toJson $budget.maxUnavailable }}
+{{- else -}}
+{{- $least := ternary 1 $budget.minAvailable (kindIs "invalid" $budget.minAvailable) -}}
+{{- $replicas := int64 .component.replicas -}}
+{{- /* In hundredths of a replica. Kubernetes rounds a percentage up to whole replicas. */}}
+{{- $hundredths := ternary (mul (trimSuffix "%" (toString $least)) $replicas) (mul $least 100) (kindIs "string" $least) -}}
+{{- if gt $hundredths (mul 100 (sub $replicas 1)) -}}
+{{- fail (printf "%s.podDisruptionBudget.minAvailable: %v of %d replicas allows no eviction; set fewer, or more replicas" .value $least $replicas) -}}
+{{- end -}}
+minAvailable: {{ toJson $least }}
+{{- end -}}
+{{- end -}}
+
 {{/* Fields of a container that webhook and discovery have in common. Takes root and component. */}}
 {{- define "app-health.container" -}}
 image: {{ include "app-health.image" (dict "root" .root "image" .root.Values.image) | quote }}

@@ -216,6 +216,21 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add("/spec/minAvailable", &json!("50%"))]),
         ),
         row(
+            json!({"podDisruptionBudget": {"minAvailable": 0}}),
+            "PodDisruptionBudget",
+            json!([add("/spec/minAvailable", &json!(0))]),
+        ),
+        row(
+            json!({"podDisruptionBudget": {"maxUnavailable": "50%"}}),
+            "PodDisruptionBudget",
+            json!([remove("/spec/minAvailable"), add("/spec/maxUnavailable", &json!("50%"))]),
+        ),
+        row(
+            json!({"podDisruptionBudget": {"maxUnavailable": 1}}),
+            "PodDisruptionBudget",
+            json!([remove("/spec/minAvailable"), add("/spec/maxUnavailable", &json!(1))]),
+        ),
+        row(
             json!({"service": {"annotations": {"a": "b"}}}),
             "Service",
             json!([add("/metadata/annotations", &json!({"a": "b"}))]),
