@@ -18,7 +18,7 @@ labels and annotations. */}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
