@@ -516,6 +516,18 @@ fn others() -> Vec<Row> {
                 )]),
             )],
         ),
+        row(
+            // Without quotes, this prefix would be a map and a comment.
+            json!({"monitoring": {"rules": {"runbookPrefix": "a: b #"}}}),
+            &[(
+                "PrometheusRule",
+                "app-health",
+                json!([add(
+                    "/spec/groups/0/rules/0/annotations/runbook_url",
+                    &json!("a: b #docs/alerts.md#apphealthprobefailing"),
+                )]),
+            )],
+        ),
     ]
 }
 
