@@ -33,6 +33,42 @@ a value, the program has its own default. */}}
 {{- end }}
 {{- end -}}
 
+{{/* Environment of a container. Takes own (YAML of the chart's variables) and extra: a variable of
+extra replaces the one of the chart with the same name. */}}
+{{- define "app-health.environment" -}}
+{{- $names := list -}}
+{{- range .extra }}{{ $names = append $names .name }}{{ end -}}
+{{- $variables := list -}}
+{{- range fromYamlArray .own -}}
+{{- if not (has .name $names) }}{{ $variables = append $variables . }}{{ end -}}
+{{- end -}}
+{{- concat $variables (.extra | default list) | toYaml -}}
+{{- end -}}
+
+{{/* Fails if extraVolumes or extraVolumeMounts repeat one of the chart. Takes component, value (its
+name in the values) and mounts (names of the chart's volumes and their paths). */}}
+{{- define "app-health.checkVolumes" -}}
+{{- range .component.extraVolumes -}}
+{{- if hasKey $.mounts .name -}}
+{{- fail (printf "%s.extraVolumes: the chart has a volume of the name %s; choose another name" $.value .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .component.extraVolumeMounts -}}
+{{- if has (clean .mountPath) (values $.mounts) -}}
+{{- fail (printf "%s.extraVolumeMounts: the chart mounts a volume at %s; choose another mountPath" $.value .mountPath) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A duration such as 5s or 500ms as a number of milliseconds. */}}
+{{- define "app-health.milliseconds" -}}
+{{- if hasSuffix "ms" . -}}
+{{ trimSuffix "ms" . | atoi }}
+{{- else -}}
+{{ trimSuffix "s" . | atoi | mul 1000 }}
+{{- end -}}
+{{- end -}}
+
 {{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
 and name. */}}
 {{- define "app-health.pod" -}}

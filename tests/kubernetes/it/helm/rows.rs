@@ -118,13 +118,14 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
     }]);
     let volume = json!({"name": "more", "emptyDir": {}});
     let mount = json!({"name": "more", "mountPath": "/more"});
-    // Only discovery has volumes by default.
-    let (volumes, mounts) = match container {
+    // Only discovery has volumes and the variable POD_NAME by default.
+    let (volumes, mounts, arena_max) = match container {
         "webhook" => (
             add(&format!("{POD}/volumes"), &json!([volume])),
             add(&of_container("volumeMounts"), &json!([mount])),
+            1,
         ),
-        _ => (add(&format!("{POD}/volumes/-"), &volume), add(&of_container("volumeMounts/-"), &mount)),
+        _ => (add(&format!("{POD}/volumes/-"), &volume), add(&of_container("volumeMounts/-"), &mount), 2),
     };
     vec![
         row(json!({"replicas": 5}), "Deployment", json!([add("/spec/replicas", &json!(5))])),
@@ -141,6 +142,14 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add(&of_container("args/-"), &json!("--a=b"))]),
         ),
         row(json!({"extraEnv": [{"name": "A", "value": "1"}]}), "Deployment", environment(&[("A", "1")])),
+        row(
+            json!({"extraEnv": [{"name": "MALLOC_ARENA_MAX", "value": "2"}]}),
+            "Deployment",
+            json!([
+                remove(&of_container(&format!("env/{arena_max}"))),
+                add(&of_container("env/-"), &json!({"name": "MALLOC_ARENA_MAX", "value": "2"})),
+            ]),
+        ),
         row(
             json!({"extraVolumes": [volume], "extraVolumeMounts": [mount]}),
             "Deployment",
