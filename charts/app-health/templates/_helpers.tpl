@@ -72,7 +72,7 @@ name in the values) and mounts (names of the chart's volumes and their paths). *
 {{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
 and name. */}}
 {{- define "app-health.pod" -}}
-serviceAccountName: {{ .component.serviceAccount.name | quote }}
+serviceAccountName: {{ .component.serviceAccount.name | default .name | quote }}
 {{- with .root.Values.priorityClass.name }}
 priorityClassName: {{ . | quote }}
 {{- end }}
@@ -147,9 +147,9 @@ securityContext: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* Subjects of a binding. Takes root and component. */}}
+{{/* Subjects of a binding. Takes root, component and name. */}}
 {{- define "app-health.subjects" -}}
-- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
+- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | default .name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
 {{- end -}}
 
 {{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}

@@ -1,5 +1,8 @@
 //! Values for tests, and what each changes, as a JSON patch of the objects that the defaults render.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kit::authority::Authority;
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
@@ -52,6 +55,16 @@ fn common() -> Vec<Row> {
     let both =
         |change: Value| vec![("Deployment", WEBHOOK, change.clone()), ("Deployment", DISCOVERY, change)];
     let image_of = |values: Value, expected: &str| row(values, &both(json!([add(&image, &json!(expected))])));
+    let without_class = |name: Value| {
+        row(
+            json!({"priorityClass": {"name": name}}),
+            &[
+                &both(json!([remove(&format!("{POD}/priorityClassName"))]))[..],
+                &[("PriorityClass", "app-health-control-plane", Value::Null)],
+            ]
+            .concat(),
+        )
+    };
     vec![
         row(json!({}), &[]),
         // Helm passes global values to every chart of a release.
@@ -76,19 +89,30 @@ fn common() -> Vec<Row> {
             json!({"imagePullSecrets": [{"name": "registry"}]}),
             &both(json!([add(&format!("{POD}/imagePullSecrets"), &json!([{"name": "registry"}]))])),
         ),
+        // null is the same as an empty text.
+        row(
+            json!({
+                "image": {"tag": null, "digest": null, "pullPolicy": null},
+                "sidecar": {
+                    "image": {"repository": null, "tag": null, "digest": null},
+                    "template": null, "templateConfigMap": null,
+                },
+                "webhook": {
+                    "certificate": {"issuerRef": null, "secretName": null, "caBundle": null},
+                    "clientCA": {"configMap": null, "name": null},
+                },
+                "discovery": {"service": {"type": null}},
+                "monitoring": {"rules": {"runbookPrefix": null}},
+            }),
+            &[],
+        ),
         row(json!({"namespace": {"create": false}}), &[("Namespace", NAMESPACE, Value::Null)]),
         row(
             json!({"priorityClass": {"create": false}}),
             &[("PriorityClass", "app-health-control-plane", Value::Null)],
         ),
-        row(
-            json!({"priorityClass": {"name": ""}}),
-            &[
-                &both(json!([remove(&format!("{POD}/priorityClassName"))]))[..],
-                &[("PriorityClass", "app-health-control-plane", Value::Null)],
-            ]
-            .concat(),
-        ),
+        without_class(json!("")),
+        without_class(Value::Null),
         row(
             json!({"priorityClass": {"value": 7}}),
             &[("PriorityClass", "app-health-control-plane", json!([add("/value", &json!(7))]))],
@@ -244,6 +268,7 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             "Service",
             json!([add("/metadata/annotations", &json!({"a": "b"}))]),
         ),
+        Row { values: json!({name: {"serviceAccount": {"name": null}}}), changes: vec![] },
         Row {
             // Without quotes, this name would be a number.
             values: json!({name: {"serviceAccount": {"create": false, "name": "2024"}}}),
@@ -294,7 +319,27 @@ fn webhook() -> Vec<Row> {
     let own_rights = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
     let certificate = mounted("certificate", "/certificate", json!({"secret": {"secretName": "mine"}}));
     let client_ca = mounted("client-ca", "/client-ca", json!({"configMap": {"name": "cas"}}));
-    let ignored = ["kube-system", "other"];
+    let ignoring = |ignored: Value, all: &[&str], variable: &str| {
+        row(
+            json!({"webhook": {"ignoredNamespaces": ignored}}),
+            &[
+                (
+                    "MutatingWebhookConfiguration",
+                    "app-health",
+                    entries("namespaceSelector/matchExpressions/1/values", &json!(all)),
+                ),
+                (
+                    "Deployment",
+                    WEBHOOK,
+                    json!([add(
+                        &format!("{POD}/containers/0/env/3"),
+                        &json!({"name": "APP_HEALTH_IGNORED_NAMESPACES", "value": variable})
+                    )]),
+                ),
+            ],
+        )
+    };
+    let bundle = STANDARD.encode(Authority::new().pem());
     vec![
         deployment(
             json!({"sidecar": {"image": {"repository": "r/app-health"}}}),
@@ -316,36 +361,17 @@ fn webhook() -> Vec<Row> {
             entries("namespaceSelector/matchExpressions/-", &team),
         ),
         configuration(json!({"objectSelector": [team]}), entries("objectSelector/matchExpressions/-", &team)),
+        ignoring(json!(["kube-system", "other"]), &["kube-system", "other", NAMESPACE], "kube-system,other"),
+        ignoring(Value::Null, &[NAMESPACE], ""),
         row(
-            json!({"webhook": {"ignoredNamespaces": ignored}}),
-            &[
-                (
-                    "MutatingWebhookConfiguration",
-                    "app-health",
-                    entries(
-                        "namespaceSelector/matchExpressions/1/values",
-                        &json!([ignored[0], ignored[1], NAMESPACE]),
-                    ),
-                ),
-                (
-                    "Deployment",
-                    WEBHOOK,
-                    json!([add(
-                        &format!("{POD}/containers/0/env/3"),
-                        &json!({"name": "APP_HEALTH_IGNORED_NAMESPACES", "value": "kube-system,other"})
-                    )]),
-                ),
-            ],
-        ),
-        row(
-            json!({"webhook": {"certificate": {"source": "secret", "secretName": "mine", "caBundle": "QQ=="}}}),
+            json!({"webhook": {"certificate": {"source": "secret", "secretName": "mine", "caBundle": bundle}}}),
             &[
                 &own_rights.map(|kind| (kind, WEBHOOK, Value::Null))[..],
                 &[
                     (
                         "MutatingWebhookConfiguration",
                         "app-health",
-                        entries("clientConfig/caBundle", &json!("QQ==")),
+                        entries("clientConfig/caBundle", &json!(bundle)),
                     ),
                     (
                         "Deployment",
