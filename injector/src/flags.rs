@@ -85,10 +85,10 @@ impl SettingsArgs {
             status_port,
             ignored_namespaces,
         } = self;
-        let name = sidecar_name.as_bytes();
-        let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-        if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
-            return Err(format!("--sidecar-name = {sidecar_name:?}: must be a valid container name"));
+        if !is_dns_label(&sidecar_name) {
+            return Err(format!(
+                "--sidecar-name = {sidecar_name:?}: must be a valid container name, which is a DNS label"
+            ));
         }
         if status_port != 0 && !is_valid_status_port(status_port) {
             return Err(format!("--status-port = {status_port}: is already used by the proxy"));
@@ -110,3 +110,16 @@ impl SettingsArgs {
         })
     }
 }
+
+/// True for a DNS label as in RFC 1123, which Kubernetes requires of the names of containers.
+fn is_dns_label(name: &str) -> bool {
+    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
+        && bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+}
+
+#[cfg(test)]
+mod tests;

@@ -69,6 +69,23 @@ fn each_flag_is_a_setting_or_fixed() {
     }
 }
 
+/// Templates compare these settings with others, and so repeat the defaults of the programs.
+#[test]
+fn templates_repeat_the_defaults_of_the_programs() {
+    for (name, key) in [("webhook", "shutdownGrace"), ("discovery", "debounce"), ("discovery", "debounceMax")]
+    {
+        let command = Args::command();
+        let command = command.find_subcommand(name).expect("a command");
+        let long = kebab_case(key);
+        let flag = command.get_arguments().find(|flag| flag.get_long() == Some(long.as_str()));
+        let default = flag.expect("a flag").get_default_values()[0].to_str().expect("UTF-8");
+        let template = workspace().join(format!("charts/app-health/templates/{name}/deployment.yaml"));
+        let template = std::fs::read_to_string(template).expect("a template");
+        let expected = format!(".{key} | default \"{default}\"");
+        assert!(template.contains(&expected), "{name}: {expected}");
+    }
+}
+
 /// The chart makes variables of the settings in the same way: `maxStreams` is APP_HEALTH_MAX_STREAMS.
 fn kebab_case(key: &str) -> String {
     let parts = key.chars().map(|char| match char {

@@ -18,7 +18,7 @@ labels and annotations. */}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
@@ -33,10 +33,46 @@ a value, the program has its own default. */}}
 {{- end }}
 {{- end -}}
 
+{{/* Environment of a container. Takes own (YAML of the chart's variables) and extra: a variable of
+extra replaces the one of the chart with the same name. */}}
+{{- define "app-health.environment" -}}
+{{- $names := list -}}
+{{- range .extra }}{{ $names = append $names .name }}{{ end -}}
+{{- $variables := list -}}
+{{- range fromYamlArray .own -}}
+{{- if not (has .name $names) }}{{ $variables = append $variables . }}{{ end -}}
+{{- end -}}
+{{- concat $variables (.extra | default list) | toYaml -}}
+{{- end -}}
+
+{{/* Fails if extraVolumes or extraVolumeMounts repeat one of the chart. Takes component, value (its
+name in the values) and mounts (names of the chart's volumes and their paths). */}}
+{{- define "app-health.checkVolumes" -}}
+{{- range .component.extraVolumes -}}
+{{- if hasKey $.mounts .name -}}
+{{- fail (printf "%s.extraVolumes: the chart has a volume of the name %s; choose another name" $.value .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .component.extraVolumeMounts -}}
+{{- if has (clean .mountPath) (values $.mounts) -}}
+{{- fail (printf "%s.extraVolumeMounts: the chart mounts a volume at %s; choose another mountPath" $.value .mountPath) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A duration such as 5s or 500ms as a number of milliseconds. */}}
+{{- define "app-health.milliseconds" -}}
+{{- if hasSuffix "ms" . -}}
+{{ trimSuffix "ms" . | atoi }}
+{{- else -}}
+{{ trimSuffix "s" . | atoi | mul 1000 }}
+{{- end -}}
+{{- end -}}
+
 {{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
 and name. */}}
 {{- define "app-health.pod" -}}
-serviceAccountName: {{ .component.serviceAccount.name | quote }}
+serviceAccountName: {{ .component.serviceAccount.name | default .name | quote }}
 {{- with .root.Values.priorityClass.name }}
 priorityClassName: {{ . | quote }}
 {{- end }}
@@ -74,6 +110,24 @@ affinity: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* minAvailable or maxUnavailable of a disruption budget. Takes component and value (its name in the
+values). Fails if the budget allows no eviction, because it would block the drain of each node. */}}
+{{- define "app-health.disruptions" -}}
+{{- $budget := .component.podDisruptionBudget -}}
+{{- if not (kindIs "invalid" $budget.maxUnavailable) -}}
+maxUnavailable: {{ toJson $budget.maxUnavailable }}
+{{- else -}}
+{{- $least := ternary 1 $budget.minAvailable (kindIs "invalid" $budget.minAvailable) -}}
+{{- $replicas := int64 .component.replicas -}}
+{{- /* In hundredths of a replica. Kubernetes rounds a percentage up to whole replicas. */}}
+{{- $hundredths := ternary (mul (trimSuffix "%" (toString $least)) $replicas) (mul $least 100) (kindIs "string" $least) -}}
+{{- if gt $hundredths (mul 100 (sub $replicas 1)) -}}
+{{- fail (printf "%s.podDisruptionBudget.minAvailable: %v of %d replicas allows no eviction; set fewer, or more replicas" .value $least $replicas) -}}
+{{- end -}}
+minAvailable: {{ toJson $least }}
+{{- end -}}
+{{- end -}}
+
 {{/* Fields of a container that webhook and discovery have in common. Takes root and component. */}}
 {{- define "app-health.container" -}}
 image: {{ include "app-health.image" (dict "root" .root "image" .root.Values.image) | quote }}
@@ -93,9 +147,9 @@ securityContext: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* Subjects of a binding. Takes root and component. */}}
+{{/* Subjects of a binding. Takes root, component and name. */}}
 {{- define "app-health.subjects" -}}
-- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
+- {kind: ServiceAccount, name: {{ .component.serviceAccount.name | default .name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
 {{- end -}}
 
 {{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}

@@ -192,20 +192,29 @@ pub(super) fn uninstall(fixture: &mut Fixture) {
 }
 
 /// The objects of both have the same names, so Helm can take over those that `kubectl apply -k`
-/// created. The webhook keeps its CA.
+/// created. The webhook keeps its CA. Helm adopts the namespace too, but never deletes it.
 pub(super) fn adopt(fixture: &mut Fixture) {
     fixture.cluster.apply(&fixture.cluster.kustomize("base"));
     fixture.start_webhook();
     let written = fixture.bundles();
-    let values = json!({"webhook": {"replicas": 4}});
+    let values = json!({"webhook": {"replicas": 4}, "namespace": {"create": true}});
     let error = fixture.release(&["install"], &values).expect_err("refused");
     assert!(error.contains("cannot be imported into the current release"), "{error}");
     fixture.release(&["install", "--take-ownership", "--force-conflicts"], &values).expect("adopted");
     fixture.assert_installed(&values);
     assert_eq!(fixture.bundles(), written);
+    // Neither an upgrade without the namespace nor uninstalling deletes it.
+    let without_namespace = json!({"webhook": {"replicas": 4}});
+    for values in [&without_namespace, &values] {
+        fixture.release(&["upgrade"], values).expect("upgraded");
+        let namespace = fixture.cluster.get(&["namespace", NAMESPACE]);
+        assert_eq!(namespace["metadata"].get("deletionTimestamp"), None, "{values}");
+    }
     fixture.helm.run(&["uninstall", "--namespace", NAMESPACE, RELEASE]).expect("uninstalled");
     for (kind, name) in objects(&fixture.helm.template(NAMESPACE, &values).expect("rendered")).keys() {
         let found = fixture.cluster.kubectl(&["get", kind, name, "-n", NAMESPACE], "");
-        assert!(!found.status.success(), "{kind} {name}");
+        assert_eq!(found.status.success(), kind == "Namespace", "{kind} {name}");
     }
+    let namespace = fixture.cluster.get(&["namespace", NAMESPACE]);
+    assert_eq!(namespace["metadata"].get("deletionTimestamp"), None, "{namespace}");
 }

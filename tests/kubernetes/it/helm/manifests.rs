@@ -90,13 +90,13 @@ pub(super) fn equal(fixture: &mut Fixture) {
     assert_eq!(rule["spec"], kit::monitoring::yaml(&kit::monitoring::folder().join("rules.yaml")));
 }
 
-/// Removes two annotations that only the chart has: definitions stay when the release is
-/// uninstalled, and another template replaces the Pods, which kustomize does by another name of the
-/// ConfigMap.
+/// Removes two annotations that only the chart has: definitions and the namespace stay when the
+/// release is uninstalled, and another template replaces the Pods, which kustomize does by another
+/// name of the ConfigMap.
 fn remove_additions(objects: &mut Objects) {
     for ((kind, name), object) in objects {
         let (metadata, annotation) = match kind.as_str() {
-            "CustomResourceDefinition" => (&mut object["metadata"], "helm.sh/resource-policy"),
+            "CustomResourceDefinition" | "Namespace" => (&mut object["metadata"], "helm.sh/resource-policy"),
             "Deployment" => (&mut object["spec"]["template"]["metadata"], "app-health.io/template-checksum"),
             _ => continue,
         };

@@ -1,5 +1,8 @@
 //! Values for tests, and what each changes, as a JSON patch of the objects that the defaults render.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kit::authority::Authority;
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
@@ -52,6 +55,16 @@ fn common() -> Vec<Row> {
     let both =
         |change: Value| vec![("Deployment", WEBHOOK, change.clone()), ("Deployment", DISCOVERY, change)];
     let image_of = |values: Value, expected: &str| row(values, &both(json!([add(&image, &json!(expected))])));
+    let without_class = |name: Value| {
+        row(
+            json!({"priorityClass": {"name": name}}),
+            &[
+                &both(json!([remove(&format!("{POD}/priorityClassName"))]))[..],
+                &[("PriorityClass", "app-health-control-plane", Value::Null)],
+            ]
+            .concat(),
+        )
+    };
     vec![
         row(json!({}), &[]),
         // Helm passes global values to every chart of a release.
@@ -76,19 +89,30 @@ fn common() -> Vec<Row> {
             json!({"imagePullSecrets": [{"name": "registry"}]}),
             &both(json!([add(&format!("{POD}/imagePullSecrets"), &json!([{"name": "registry"}]))])),
         ),
+        // null is the same as an empty text.
+        row(
+            json!({
+                "image": {"tag": null, "digest": null, "pullPolicy": null},
+                "sidecar": {
+                    "image": {"repository": null, "tag": null, "digest": null},
+                    "template": null, "templateConfigMap": null,
+                },
+                "webhook": {
+                    "certificate": {"issuerRef": null, "secretName": null, "caBundle": null},
+                    "clientCA": {"configMap": null, "name": null},
+                },
+                "discovery": {"service": {"type": null}},
+                "monitoring": {"rules": {"runbookPrefix": null}},
+            }),
+            &[],
+        ),
         row(json!({"namespace": {"create": false}}), &[("Namespace", NAMESPACE, Value::Null)]),
         row(
             json!({"priorityClass": {"create": false}}),
             &[("PriorityClass", "app-health-control-plane", Value::Null)],
         ),
-        row(
-            json!({"priorityClass": {"name": ""}}),
-            &[
-                &both(json!([remove(&format!("{POD}/priorityClassName"))]))[..],
-                &[("PriorityClass", "app-health-control-plane", Value::Null)],
-            ]
-            .concat(),
-        ),
+        without_class(json!("")),
+        without_class(Value::Null),
         row(
             json!({"priorityClass": {"value": 7}}),
             &[("PriorityClass", "app-health-control-plane", json!([add("/value", &json!(7))]))],
@@ -118,13 +142,14 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
     }]);
     let volume = json!({"name": "more", "emptyDir": {}});
     let mount = json!({"name": "more", "mountPath": "/more"});
-    // Only discovery has volumes by default.
-    let (volumes, mounts) = match container {
+    // Only discovery has volumes and the variable POD_NAME by default.
+    let (volumes, mounts, arena_max) = match container {
         "webhook" => (
             add(&format!("{POD}/volumes"), &json!([volume])),
             add(&of_container("volumeMounts"), &json!([mount])),
+            1,
         ),
-        _ => (add(&format!("{POD}/volumes/-"), &volume), add(&of_container("volumeMounts/-"), &mount)),
+        _ => (add(&format!("{POD}/volumes/-"), &volume), add(&of_container("volumeMounts/-"), &mount), 2),
     };
     vec![
         row(json!({"replicas": 5}), "Deployment", json!([add("/spec/replicas", &json!(5))])),
@@ -141,6 +166,14 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add(&of_container("args/-"), &json!("--a=b"))]),
         ),
         row(json!({"extraEnv": [{"name": "A", "value": "1"}]}), "Deployment", environment(&[("A", "1")])),
+        row(
+            json!({"extraEnv": [{"name": "MALLOC_ARENA_MAX", "value": "2"}]}),
+            "Deployment",
+            json!([
+                remove(&of_container(&format!("env/{arena_max}"))),
+                add(&of_container("env/-"), &json!({"name": "MALLOC_ARENA_MAX", "value": "2"})),
+            ]),
+        ),
         row(
             json!({"extraVolumes": [volume], "extraVolumeMounts": [mount]}),
             "Deployment",
@@ -216,10 +249,26 @@ fn component(name: &'static str, deployment: &'static str, container: &str) -> V
             json!([add("/spec/minAvailable", &json!("50%"))]),
         ),
         row(
+            json!({"podDisruptionBudget": {"minAvailable": 0}}),
+            "PodDisruptionBudget",
+            json!([add("/spec/minAvailable", &json!(0))]),
+        ),
+        row(
+            json!({"podDisruptionBudget": {"maxUnavailable": "50%"}}),
+            "PodDisruptionBudget",
+            json!([remove("/spec/minAvailable"), add("/spec/maxUnavailable", &json!("50%"))]),
+        ),
+        row(
+            json!({"podDisruptionBudget": {"maxUnavailable": 1}}),
+            "PodDisruptionBudget",
+            json!([remove("/spec/minAvailable"), add("/spec/maxUnavailable", &json!(1))]),
+        ),
+        row(
             json!({"service": {"annotations": {"a": "b"}}}),
             "Service",
             json!([add("/metadata/annotations", &json!({"a": "b"}))]),
         ),
+        Row { values: json!({name: {"serviceAccount": {"name": null}}}), changes: vec![] },
         Row {
             // Without quotes, this name would be a number.
             values: json!({name: {"serviceAccount": {"create": false, "name": "2024"}}}),
@@ -270,7 +319,27 @@ fn webhook() -> Vec<Row> {
     let own_rights = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
     let certificate = mounted("certificate", "/certificate", json!({"secret": {"secretName": "mine"}}));
     let client_ca = mounted("client-ca", "/client-ca", json!({"configMap": {"name": "cas"}}));
-    let ignored = ["kube-system", "other"];
+    let ignoring = |ignored: Value, all: &[&str], variable: &str| {
+        row(
+            json!({"webhook": {"ignoredNamespaces": ignored}}),
+            &[
+                (
+                    "MutatingWebhookConfiguration",
+                    "app-health",
+                    entries("namespaceSelector/matchExpressions/1/values", &json!(all)),
+                ),
+                (
+                    "Deployment",
+                    WEBHOOK,
+                    json!([add(
+                        &format!("{POD}/containers/0/env/3"),
+                        &json!({"name": "APP_HEALTH_IGNORED_NAMESPACES", "value": variable})
+                    )]),
+                ),
+            ],
+        )
+    };
+    let bundle = STANDARD.encode(Authority::new().pem());
     vec![
         deployment(
             json!({"sidecar": {"image": {"repository": "r/app-health"}}}),
@@ -292,36 +361,17 @@ fn webhook() -> Vec<Row> {
             entries("namespaceSelector/matchExpressions/-", &team),
         ),
         configuration(json!({"objectSelector": [team]}), entries("objectSelector/matchExpressions/-", &team)),
+        ignoring(json!(["kube-system", "other"]), &["kube-system", "other", NAMESPACE], "kube-system,other"),
+        ignoring(Value::Null, &[NAMESPACE], ""),
         row(
-            json!({"webhook": {"ignoredNamespaces": ignored}}),
-            &[
-                (
-                    "MutatingWebhookConfiguration",
-                    "app-health",
-                    entries(
-                        "namespaceSelector/matchExpressions/1/values",
-                        &json!([ignored[0], ignored[1], NAMESPACE]),
-                    ),
-                ),
-                (
-                    "Deployment",
-                    WEBHOOK,
-                    json!([add(
-                        &format!("{POD}/containers/0/env/3"),
-                        &json!({"name": "APP_HEALTH_IGNORED_NAMESPACES", "value": "kube-system,other"})
-                    )]),
-                ),
-            ],
-        ),
-        row(
-            json!({"webhook": {"certificate": {"source": "secret", "secretName": "mine", "caBundle": "QQ=="}}}),
+            json!({"webhook": {"certificate": {"source": "secret", "secretName": "mine", "caBundle": bundle}}}),
             &[
                 &own_rights.map(|kind| (kind, WEBHOOK, Value::Null))[..],
                 &[
                     (
                         "MutatingWebhookConfiguration",
                         "app-health",
-                        entries("clientConfig/caBundle", &json!("QQ==")),
+                        entries("clientConfig/caBundle", &json!(bundle)),
                     ),
                     (
                         "Deployment",
@@ -498,6 +548,18 @@ fn others() -> Vec<Row> {
                 json!([add(
                     "/spec/groups/0/rules/0/annotations/runbook_url",
                     &json!("https://git.example.com/docs/alerts.md#apphealthprobefailing"),
+                )]),
+            )],
+        ),
+        row(
+            // Without quotes, this prefix would be a map and a comment.
+            json!({"monitoring": {"rules": {"runbookPrefix": "a: b #"}}}),
+            &[(
+                "PrometheusRule",
+                "app-health",
+                json!([add(
+                    "/spec/groups/0/rules/0/annotations/runbook_url",
+                    &json!("a: b #docs/alerts.md#apphealthprobefailing"),
                 )]),
             )],
         ),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use kubernetes_tests::helm::{Objects, chart};
+use kubernetes_tests::helm::{Objects, chart, objects};
 use serde_json::{Value, json};
 
 use super::rows::{Row, WEBHOOK, everything, more_values, rows};
@@ -29,6 +29,33 @@ pub(super) fn package(fixture: &mut Fixture) {
         fixture.helm.run(&["template", "any-release", chart.to_str().expect("UTF-8"), "--set", enabled])
     };
     assert_eq!(render(&package), render(&chart));
+    build_metadata(fixture, &chart);
+}
+
+/// The tag of an image cannot contain the `+` that separates the build metadata of a version.
+fn build_metadata(fixture: &Fixture, chart: &Path) {
+    let folder = fixture.cluster.folder.join("build-metadata");
+    let [chart, folder_name] = [chart, folder.as_path()].map(|path| path.to_str().expect("UTF-8"));
+    let arguments =
+        ["package", chart, "--app-version", "1.2.3+a", "--version", "1.2.3", "--destination", folder_name];
+    fixture.helm.run(&arguments).expect("a package");
+    let package = folder.join("app-health-1.2.3.tgz");
+    let values = "sidecar.image.repository=r/app-health,discovery.enabled=true";
+    let yaml = fixture
+        .helm
+        .run(&["template", "any-release", package.to_str().expect("UTF-8"), "--set", values])
+        .expect("rendered");
+    let objects = objects(&yaml);
+    let container = |name: &str| {
+        let deployment = &objects[&("Deployment".to_owned(), name.to_owned())];
+        deployment["spec"]["template"]["spec"]["containers"][0].clone()
+    };
+    for name in [WEBHOOK, "app-health-discovery"] {
+        assert_eq!(container(name)["image"], "app-health-control-plane:1.2.3_a", "{name}");
+    }
+    let sidecar = json!({"name": "APP_HEALTH_IMAGE", "value": "r/app-health:1.2.3_a"});
+    let webhook = container(WEBHOOK);
+    assert!(webhook["env"].as_array().expect("variables").contains(&sidecar), "{webhook}");
 }
 
 pub(super) fn each_value(fixture: &mut Fixture) {
