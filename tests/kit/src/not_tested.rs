@@ -30,5 +30,8 @@ pub fn has_root_and(what: &str, programs: &[&str]) -> bool {
 pub fn report(what: &str, why: &str) {
     let line = format!("NOT TESTED: {what}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).expect("stderr is open");
-    assert!(std::env::var_os(EVERYTHING).is_none(), "{EVERYTHING} is set, but {what} cannot be tested: {why}");
+    assert!(
+        std::env::var_os(EVERYTHING).is_none(),
+        "{EVERYTHING} is set, but {what} cannot be tested: {why}"
+    );
 }
