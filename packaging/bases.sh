@@ -21,7 +21,7 @@ debootstrap --force-check-gpg --variant=minbase "$3" "$2" "$4"
 rm -rf "$here"/debian/var/cache/apt/* "$here"/debian/var/lib/apt/lists/* "$here"/debian/var/log/*
 tar --create --directory "$here/debian" . | row "Debian, minbase"
 rm -rf "$here"/debian/usr/share/doc "$here"/debian/usr/share/man "$here"/debian/usr/share/locale "$here"/debian/usr/share/info
-tar --create --directory "$here/debian" . | row "Debian, minbase without documents and translations, as in debian:$suite-slim"
+tar --create --directory "$here/debian" . | row "Debian, minbase without documents and translations, similar to debian:$suite-slim"
 mkdir "$here/libraries"
 for package in "target/packaging/base/$(uname -m)"/libc6_*.deb "target/packaging/base/$(uname -m)"/libgcc-s1_*.deb; do
     dpkg-deb -x "$package" "$here/libraries"
@@ -30,7 +30,7 @@ tar --create --directory "$here/libraries" . | row "glibc and libgcc, as package
 PYTHONPATH=packaging python3 -B -c '
 import sys, pathlib, image
 sys.stdout.buffer.write(image.base(pathlib.Path(sys.argv[1]).glob("*.deb"), 0).tar())
-' "target/packaging/base/$(uname -m)" | row "the base of the images: without tables for character sets and what is for debuggers, with licenses"
+' "target/packaging/base/$(uname -m)" | row "the base of the images"
 programs="target/packaging/envoy/$(uname -m)/envoy target/artifacts/$(uname -m)/app-health"
 # shellcheck disable=SC2086
 needed=$(ldd $programs | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^\s*\(\/[^ ]*\) (.*/\1/p' | sort -u)
