@@ -124,10 +124,9 @@ _installed name: _images build
     packaging/debian.sh {{ arch() }} 99.0.0 target/packaging/upgrade
     CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package container-tests --test containers -- --ignored --nocapture --test-threads 1 {{ name }}
 
-# Build the binaries of this machine again in another folder, and compare the bytes
+# Build the binaries of this machine in two folders, and compare the bytes
 [group('test')]
 test-reproducible:
-    packaging/build.sh x86_64
     packaging/reproduce.sh x86_64
 
 _packaging-tools: _arm64 _lintian _cargo-deb _cargo-cyclonedx

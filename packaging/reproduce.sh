@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the binaries of an architecture from a copy of the sources in another folder, with another
-# $CARGO_HOME and another umask, and compares them with those in target/artifacts/ARCH, byte by byte.
+# Builds the binaries of an architecture into target/artifacts/ARCH, builds them again from a copy of the
+# sources in another folder, with another $CARGO_HOME and another umask, and compares them byte by byte.
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1
@@ -8,9 +8,10 @@ rm -rf target/packaging/another
 copy=$PWD/target/packaging/another/folder/app-health
 mkdir -p "$copy"
 git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
-# The copy is no checkout.
+# The copy is no checkout, and this one can get another commit while the binaries are built.
 APP_HEALTH_BUILD_COMMIT=$(git rev-parse HEAD)
 export APP_HEALTH_BUILD_COMMIT
+packaging/build.sh "$arch"
 # The crates are not downloaded again.
 cargo=$PWD/target/packaging/another/cargo
 mkdir "$cargo"
