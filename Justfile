@@ -286,7 +286,7 @@ it-with program version *names:
 # In place of the oldest tested version
 _it-with-envoy version *names: _leftovers _tests
     @./justw --envoy-version "{{ version }}"
-    @shift; export APP_HEALTH_TEST_ENVOY_FLOOR="{{ version }}"; just _it envoy "$@"; just _it vm "$@"
+    @shift; export APP_HEALTH_TEST_ENVOY_FLOOR="{{ version }}"; just _it envoy "$@" && just _it vm "$@"
 
 # Run all integration tests N times while another process keeps one core busy
 [group('test')]
