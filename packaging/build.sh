@@ -37,6 +37,10 @@ build() { # output, arguments of cargo
 rustup --quiet target add "$gnu" "$musl"
 filter=$CARGO_TARGET_DIR/$wasm/wasm/app_health_filter.wasm
 module=$CARGO_TARGET_DIR/$gnu/release/libapp_health_filter_native.so
+# All versions of the filter have the same file name: cargo would keep the file of another version that was built
+# after this one.
+cargo clean --quiet --package filter --target "$wasm" --profile wasm
+cargo clean --quiet --package filter-native --target "$gnu" --release
 build "$filter" rustc --locked --package filter --target "$wasm" --profile wasm --crate-type cdylib
 build "$module" build --locked --release --package filter-native --target "$gnu"
 export APP_HEALTH_BUILD_FILTER="$filter" APP_HEALTH_BUILD_MODULE="$module"
