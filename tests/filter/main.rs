@@ -1,4 +1,4 @@
-//! Tests of the shipped wasm file in a proxy-wasm host on wasmi: callbacks in any order, failing host
+//! Tests of the shipped wasm file in a proxy-wasm host on wasmtime: callbacks in any order, failing host
 //! calls, limits of memory and size.
 
 mod callback_order;

@@ -1,4 +1,4 @@
-//! Sends a million mixed requests through the filter in wasmi and measures host calls for each
+//! Sends a million mixed requests through the filter in wasmtime and measures host calls for each
 //! probe, memory before and after, and the size of the module. It writes
 //! `target/bench/filter.json`. The exit code is not 0 only if a measurement fails.
 

@@ -16,6 +16,8 @@ pub struct FilterFile {
     pub wasm: PathBuf,
     /// The wasm file must not be older than any of these.
     pub sources: Vec<PathBuf>,
+    /// The folder for machine code that was compiled from it.
+    pub compiled: PathBuf,
 }
 
 impl FilterFile {
@@ -30,9 +32,8 @@ impl FilterFile {
     /// Returns the filter of the workspace at that path, with the values of both variables as
     /// arguments.
     pub fn of(workspace: &Path, target: Option<PathBuf>, wasm: Option<PathBuf>) -> Self {
-        let built = workspace
-            .join(target.unwrap_or_else(|| "target".into()))
-            .join("wasm32-unknown-unknown/wasm/app_health_filter.wasm");
+        let target = workspace.join(target.unwrap_or_else(|| "target".into()));
+        let built = target.join("wasm32-unknown-unknown/wasm/app_health_filter.wasm");
         let sources = [
             "filter/src",
             "probe/src",
@@ -44,6 +45,7 @@ impl FilterFile {
         Self {
             wasm: wasm.map_or(built, |wasm| workspace.join(wasm)),
             sources: sources.iter().map(|source| workspace.join(source)).collect(),
+            compiled: target.join("wasm-host"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The guest as a host call accesses it: its memory, its allocator, and the fault that the test
 //! planned for this call.
 
-use wasmi::{AsContext, AsContextMut, Caller, Error, Memory};
+use wasmtime::{AsContext, AsContextMut, Caller, Error, Memory};
 
 use super::Host;
 use super::fault::{Fault, Status};
@@ -39,14 +39,14 @@ pub(super) fn call<'a>(
     let host = caller.data_mut();
     host.calls.add(name);
     if host.running.restricted && name != "proxy_log" {
-        return Err(Error::new(format!(
+        return Err(Error::msg(format!(
             "{name} called while starting or allocating, when only proxy_log is allowed"
         )));
     }
     let fault = host.running.faults.next(name);
     match fault {
         Some(Fault::Status(status)) => return Ok(status),
-        Some(Fault::Trap) => return Err(Error::new(format!("planned trap in {name}"))),
+        Some(Fault::Trap) => return Err(Error::msg(format!("planned trap in {name}"))),
         _ => {}
     }
     match work(&mut Guest { caller, fault }) {
@@ -116,7 +116,7 @@ impl Guest<'_> {
         if size == 0 {
             return Ok((0, 0));
         }
-        let allocate = self.host().running.allocate.ok_or(Status::InvalidMemoryAccess)?;
+        let allocate = self.host().running.allocate.clone().ok_or(Status::InvalidMemoryAccess)?;
         self.host().running.restricted = true;
         let pointer = allocate.call(self.caller.as_context_mut(), size)?;
         self.host().running.restricted = false;

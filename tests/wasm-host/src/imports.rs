@@ -4,7 +4,7 @@
 
 mod http;
 
-use wasmi::{Caller, Error, FuncType, Linker, Val};
+use wasmtime::{Caller, Error, FuncType, Linker, Val};
 
 use super::Host;
 use super::fault::Status;

@@ -1,4 +1,4 @@
-//! A small proxy-wasm host (ABI 0.2.1) on wasmi that runs the real filter in the process of the
+//! A small proxy-wasm host (ABI 0.2.1) on wasmtime that runs the real filter in the process of the
 //! test.
 //!
 //! The state of a VM is in its store, so that tests can run in parallel without affecting each
@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod compiled;
 mod config;
 mod context;
 mod fault;
@@ -39,7 +40,7 @@ pub mod wat_guest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, TypedFunc};
+use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder, TypedFunc};
 
 pub use config::FilterFile;
 pub use context::{CalloutAnswer, Context, LocalReply};

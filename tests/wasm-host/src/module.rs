@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use std::{fmt, fs, io};
 
 use sha2::{Digest, Sha256};
-use wasmi::{Config, Engine, ExternType, Linker, Module, Store};
+use wasmtime::{Config, Engine, Error, ExternType, Linker, Module, Store};
 
-use super::{ALLOWED, FilterFile, Host, imports};
+use super::{ALLOWED, FilterFile, Host, compiled, imports};
 
 /// Why a wasm file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum LoadError {
     Abi,
     /// Not wasm, or an import with another signature.
     #[error("the module does not compile or link: {0:#}")]
-    Wasm(wasmi::Error),
+    Wasm(Error),
 }
 
 /// A compiled filter for any number of VMs; cheap to clone.
@@ -49,10 +49,10 @@ impl fmt::Debug for Filter {
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let mut config = Config::default();
     config.consume_fuel(true);
-    Engine::new(&config)
+    Engine::new(&config).expect("the settings are supported on this machine")
 });
 
-/// Compiled modules by the hash of their bytes. This only caches a pure function, so tests do not
+/// Compiled and linked modules by the hash of their bytes. This only caches a pure function, so tests do not
 /// affect each other.
 static CACHE: LazyLock<Mutex<HashMap<[u8; 32], Filter>>> = LazyLock::new(Mutex::default);
 
@@ -72,7 +72,7 @@ impl Filter {
     /// `from_bytes`.
     pub fn from_file(file: &FilterFile) -> Result<Self, LoadError> {
         check_fresh(&file.wasm, &file.sources)?;
-        Self::from_bytes(&fs::read(&file.wasm).map_err(unreadable(&file.wasm))?)
+        Self::cached(&fs::read(&file.wasm).map_err(unreadable(&file.wasm))?, Some(&file.compiled))
     }
 
     /// Compiles a module from its bytes or from WAT text.
@@ -80,14 +80,20 @@ impl Filter {
     /// # Errors
     /// `Imports`, `Abi` or `Wasm` for a module that production would reject.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let hash = Sha256::digest(bytes).into();
+        let wasm = wat::parse_bytes(bytes).map_err(|error| LoadError::Wasm(Error::new(error)))?;
+        Self::cached(&wasm, None)
+    }
+
+    fn cached(wasm: &[u8], folder: Option<&Path>) -> Result<Self, LoadError> {
+        let hash: [u8; 32] = Sha256::digest(wasm).into();
         // The lock is held during compilation, so that other tests wait for the same filter instead
         // of compiling it again.
         let mut compiled = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(filter) = compiled.get(&hash) {
             return Ok(filter.clone());
         }
-        let filter = Self::compile(bytes)?;
+        let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let filter = Self::link(compiled::module(&ENGINE, wasm, folder, &name).map_err(LoadError::Wasm)?)?;
         compiled.insert(hash, filter.clone());
         Ok(filter)
     }
@@ -99,8 +105,7 @@ impl Filter {
         memory.and_then(|memory| memory.memory().map(|memory| memory.minimum())).unwrap_or(0)
     }
 
-    fn compile(bytes: &[u8]) -> Result<Self, LoadError> {
-        let module = Module::new(&ENGINE, bytes).map_err(LoadError::Wasm)?;
+    fn link(module: Module) -> Result<Self, LoadError> {
         let unlisted: Vec<String> = module
             .imports()
             .filter(|import| import.module() != "env")
@@ -116,13 +121,13 @@ impl Filter {
         imports::link(&mut linker).map_err(LoadError::Wasm)?;
         for import in module.imports().filter(|import| !ALLOWED.contains(&import.name())) {
             if let ExternType::Func(kind) = import.ty() {
-                imports::link_restricted(&mut linker, import.name(), kind).map_err(LoadError::Wasm)?;
+                imports::link_restricted(&mut linker, import.name(), &kind).map_err(LoadError::Wasm)?;
             }
         }
         // Only an instance shows whether the signatures of the imports match.
         let mut store = Store::new(&ENGINE, Host::default());
         let fuel = store.data().fuel;
-        let trial = store.set_fuel(fuel).and_then(|()| linker.instantiate_and_start(&mut store, &module));
+        let trial = store.set_fuel(fuel).and_then(|()| linker.instantiate(&mut store, &module));
         trial.map_err(LoadError::Wasm)?;
         Ok(Self { module, linker: Arc::new(linker) })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wasmi::{Error, Instance, Store, TrapCode, Val};
+use wasmtime::{Error, Instance, Store, Trap, Val};
 
 use super::context::Context;
 use super::{CALLBACKS, Filter, Host};
@@ -60,9 +60,8 @@ impl Vm {
         let mut store = Store::new(filter.module.engine(), host);
         store.limiter(|host| &mut host.running.limits.0);
         let fuel = store.data().fuel;
-        let instance = store
-            .set_fuel(fuel)
-            .and_then(|()| filter.linker.instantiate_and_start(&mut store, &filter.module));
+        let instance =
+            store.set_fuel(fuel).and_then(|()| filter.linker.instantiate(&mut store, &filter.module));
         let instance = instance.map_err(|error| trap(&store, "instantiate", &error))?;
         // This is Envoy's order; the allocator of the Rust SDK is called malloc on
         // wasm32-unknown-unknown.
@@ -71,7 +70,7 @@ impl Vm {
             .find_map(|name| instance.get_typed_func(&mut store, name).ok());
         let memory = instance.get_memory(&mut store, "memory");
         let (Some(memory), Some(allocate)) = (memory, allocate) else {
-            let error = Error::new("exports = memory, malloc or proxy_on_memory_allocate: missing");
+            let error = Error::msg("exports = memory, malloc or proxy_on_memory_allocate: missing");
             return Err(trap(&store, "instantiate", &error));
         };
         store.data_mut().running.memory = Some(memory);
@@ -229,11 +228,11 @@ pub(super) fn size<T>(items: &[T]) -> i32 {
 }
 
 fn trap(store: &Store<Host>, callback: &str, error: &Error) -> VmError {
-    let reason = match error.as_trap_code() {
-        Some(TrapCode::OutOfFuel) => {
+    let reason = match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => {
             format!("out of fuel after {} units: an endless loop?", store.data().fuel)
         }
-        _ => error.to_string(),
+        _ => error.root_cause().to_string(),
     };
     let mut log = store.data().transcript.log();
     let log = log.split_off(log.len().saturating_sub(LOG_LINES));

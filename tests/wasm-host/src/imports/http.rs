@@ -1,6 +1,6 @@
 //! The host functions that access a stream: headers, bodies, local replies, callouts.
 
-use wasmi::{Error, Linker};
+use wasmtime::{Error, Linker};
 
 use super::C;
 use crate::context::LocalReply;
