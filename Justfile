@@ -23,6 +23,9 @@ musl := arch() + "-unknown-linux-musl"
 # As in the Makefile of the Istio version in tests/istio/go.mod.
 pilot_agent_tags := "agent,disable_pgv,grpcnotrace,retrynotrace"
 istiod_tags := "vtprotobuf,disable_pgv"
+python := ".tools/venv/bin/python -B"
+lanes := python + " tests/runner/lanes.py"
+suite_runner := python + " tests/runner/suite.py"
 module_file := "target/release/libapp_health_filter_native.so"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
@@ -225,23 +228,36 @@ _binaries: _filters
     cargo test --locked --workspace --no-run --quiet
     cargo test --locked --package agent --no-default-features --lib --no-run --quiet
 
-# Nothing else runs at the same time as conformance, which compares deadlines, or as `load`, which needs both cores.
+# What fails fastest runs first. Nothing else runs at the same time as conformance, which compares deadlines, or as `load`, which needs both cores.
 # Unit tests, integration tests, conformance: run it before you send a change
 [group('test')]
 test: _leftovers _tests
-    @tests/lanes.sh "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native"
-    @tests/lanes.sh "_unit; _it envoy; _it demo; _it workspace" "_it agent; _it vm; _simulate" "_it containers; _it control-plane; _it filter; _it-native envoy"
-    @tests/lanes.sh "_it load; _it-native load"
+    @{{ python }} tests/runner/flaky.py --begin
+    @{{ lanes }} "_unit" "_it workspace; _it filter; _simulate"
+    @{{ lanes }} "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native"
+    @{{ lanes }} "_it envoy; _it demo" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
+    @{{ lanes }} "_it load; _it-native load"
+
+# List the tests of the last run that failed first and passed alone; --check fails if there are more than three
+[group('test')]
+flaky *arguments:
+    @{{ python }} tests/runner/flaky.py "$@"
+
+# Run in a fresh clone of the last commit what CI runs, while another process keeps one core busy
+[group('test')]
+pre-submit:
+    tests/pre-submit.sh
 
 # Unit tests of every crate
 [group('test')]
 unit: _filters _unit
 
 _unit:
-    .tools/venv/bin/python -B -m unittest discover --quiet --start-directory benches
-    .tools/venv/bin/python -B -m unittest discover --quiet --start-directory packaging
-    cargo test --locked --workspace --lib --bins --quiet
-    cargo test --locked --package agent --no-default-features --lib --quiet -- config::vm
+    {{ python }} -m unittest discover --quiet --start-directory benches
+    {{ python }} -m unittest discover --quiet --start-directory packaging
+    {{ python }} -m unittest discover --quiet --start-directory tests/runner
+    @{{ suite_runner }} unit --locked --workspace --lib --bins
+    @{{ suite_runner }} unit --locked --package agent --no-default-features --lib -- config::vm
 
 _conformance form="wasm":
     @APP_HEALTH_TEST_FILTER={{ form }} target/debug/conformance suite --check
@@ -263,8 +279,8 @@ _it suite="all" *names:
     set -eu
     export CONTAINER_TOOLS="$PWD/.tools/containers"
     if [ "{{ suite }}" = all ]; then
-        tests/lanes.sh "_it envoy; _it filter; _it demo; _it workspace" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
-        exec tests/lanes.sh "_it load"
+        {{ lanes }} "_it envoy; _it filter; _it demo; _it workspace" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
+        exec {{ lanes }} "_it load"
     fi
     shift
     case {{ suite }} in
@@ -272,7 +288,7 @@ _it suite="all" *names:
     vm) threads=8 ;;
     *) threads=2 ;;
     esac
-    cargo test --locked --workspace --quiet --test "{{ suite }}" -- --test-threads "$threads" "$@"
+    {{ suite_runner }} "${APP_HEALTH_TEST_FILTER:+$APP_HEALTH_TEST_FILTER-}{{ suite }}" --locked --workspace --test "{{ suite }}" -- --test-threads "$threads" "$@"
 
 # A suite with the native form of the filter
 _it-native suite:
@@ -305,7 +321,7 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]
 it-kubernetes *arguments: build _envoys _kubernetes _helm _images
-    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
+    @KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" {{ suite_runner }} kubernetes --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
 # Builds the programs of that release once
 _it-with-kubernetes version *arguments: build _envoys _kubernetes _helm _images
@@ -402,10 +418,10 @@ bench area="probe" *arguments:
 # Write docs/benchmarks.md from target/bench/*.json
 [group('measure')]
 bench-page:
-    @.tools/venv/bin/python -B benches/page.py
+    @{{ python }} benches/page.py
 
 _bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-xds-proxy _bench-pages _bench-kubernetes _bench-first-run
-    @.tools/venv/bin/python -B benches/lost_bars.py
+    @{{ python }} benches/lost_bars.py
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release
     cargo bench --locked --package benches --no-default-features --bench probe -- "$@"
