@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::demo::Demo;
 use kit::app::switched::Behavior;
 use kit::terminal::say;
-use kit::wait::TIMEOUT;
+use kit::wait;
 
 /// As in the WorkloadGroup: the number of consecutive failures or successes that change the health.
 const FAILURES: usize = 2;
@@ -20,7 +20,7 @@ pub async fn run(demo: &mut Demo, begin: Instant) -> bool {
     if right.is_none() {
         say(&format!(
             "Envoy did not follow within {} s; the logs: {}\n",
-            TIMEOUT.as_secs(),
+            wait::timeout().as_secs(),
             demo.folder.display()
         ));
         return false;
@@ -73,7 +73,7 @@ fn behave(demo: &Demo, machine: usize, behavior: Behavior) -> Instant {
 async fn until(demo: &Demo, machines: &[usize], since: Instant) -> Option<Instant> {
     let wanted: BTreeSet<_> =
         machines.iter().map(|machine| demo.machines[*machine].application.address).collect();
-    while since.elapsed() < TIMEOUT {
+    while since.elapsed() < wait::timeout() {
         if demo.client.endpoints().await == wanted {
             return Some(Instant::now());
         }

@@ -204,7 +204,7 @@ async fn a_blocked_stderr_does_not_block_the_agent() {
     assert_eq!(caller::get(ready, "/healthz/ready", &[]).await.status, 503);
     let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     kill(Pid::from_raw(pid), Signal::SIGTERM).expect("the agent runs");
-    let ended = tokio::time::timeout(wait::TIMEOUT, running.wait()).await.expect("the agent exits");
+    let ended = tokio::time::timeout(wait::timeout(), running.wait()).await.expect("the agent exits");
     assert_eq!(ended.expect("a child").code(), Some(0));
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kit::wait;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 use tonic::Code;
@@ -30,18 +31,11 @@ async fn reloaded_certificates_apply_to_new_connections_only() {
     Peer::open(discovery.secure, old.clone(), first()).await.expect("the previous CA is still accepted");
     std::fs::write(discovery.folder.join("ca.crt"), &next.pem).expect("a file");
     let new = discovery.trusting(Some(&next.sign_uri(GATEWAY, None)));
-    let mut served = false;
-    for _ in 0..40 {
-        let opened = Peer::open(discovery.secure, new.clone(), first()).await;
-        if let Ok(mut peer) = opened
-            && peer.next().await.is_ok()
-        {
-            served = true;
-            break;
-        }
-        sleep(Duration::from_millis(500)).await;
-    }
-    assert!(served, "{}", discovery.log());
+    let is_served = async || match Peer::open(discovery.secure, new.clone(), first()).await {
+        Ok(mut peer) => peer.next().await.is_ok(),
+        Err(_) => false,
+    };
+    wait::until_or(|| format!("the next CA is accepted: {}", discovery.log()), is_served).await;
     // No report is lost during the reload.
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
@@ -84,8 +78,8 @@ async fn no_report_is_lost_when_the_server_certificate_changes() {
         assert!(accepts_client(&discovery, &discovery.ca, "old").await, "{}", discovery.log());
         assert!(!accepts_client(&discovery, &next, "early").await);
         webhook_support::write_pair(&discovery.folder, &pair);
-        sleep(POLLED).await;
-        assert!(accepts_client(&discovery, &next, "new").await, "{}", discovery.log());
+        let is_accepted = async || accepts_client(&discovery, &next, "new").await;
+        wait::until_or(|| format!("the next certificate is served: {}", discovery.log()), is_accepted).await;
         assert!(!accepts_client(&discovery, &discovery.ca, "late").await);
     };
     let (flips, ()) = tokio::join!(flips, swap);

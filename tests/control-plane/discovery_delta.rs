@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use kit::wait;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Streaming;
 
 use crate::discovery_support::{
-    CLIENT, Discovery, EDS, GATEWAY, HEALTH, LONG, MACHINE, PAY, PAYMENTS, SHORT, connect, has_machine,
-    health, request,
+    CLIENT, Discovery, EDS, GATEWAY, HEALTH, MACHINE, PAY, PAYMENTS, SHORT, connect, has_machine, health,
+    request,
 };
 
 /// A delta ADS stream.
@@ -53,7 +54,8 @@ impl Peer {
     /// Reads and acknowledges responses until the assignment is as wanted.
     async fn assignment(&mut self, wanted: impl Fn(&[u8]) -> bool) {
         loop {
-            let answer = timeout(LONG, self.answers.message()).await.expect("in time").expect("a stream");
+            let answer =
+                timeout(wait::timeout(), self.answers.message()).await.expect("in time").expect("a stream");
             let answer = answer.expect("the stream is open");
             let response_nonce = answer.nonce.clone();
             let taken = DeltaDiscoveryRequest { response_nonce, ..delta(EDS, &[], &[]) };
@@ -74,7 +76,8 @@ async fn a_delta_report_is_processed_without_a_response() {
     // The request of its Envoy comes first.
     let listeners = "type.googleapis.com/envoy.config.listener.v3.Listener";
     let mut reporter = Peer::open(&discovery, PAYMENTS, delta(listeners, &[], &MACHINE)).await;
-    let answer = timeout(LONG, reporter.answers.message()).await.expect("in time").expect("a stream");
+    let answer =
+        timeout(wait::timeout(), reporter.answers.message()).await.expect("in time").expect("a stream");
     assert!(answer.expect("an empty set of listeners").resources.is_empty());
     for text in ["", "HTTP status 503", "", "refused"] {
         reporter.report(text).await;

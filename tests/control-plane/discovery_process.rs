@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::process::{Command, Output};
-use std::time::Duration;
 
+use kit::wait;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tonic::Code;
 
 use crate::discovery_frames::Frames;
@@ -14,9 +14,6 @@ use crate::discovery_support::{
     request,
 };
 use crate::webhook_support::{self, Ca};
-
-/// Time within which the process ends or a client is served.
-const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_with_open_streams_keeps_reports() {
@@ -31,7 +28,6 @@ async fn shutdown_with_open_streams_keeps_reports() {
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
     discovery.terminate();
-    let asked = Instant::now();
     for peer in [&mut client, &mut reporter] {
         let status = loop {
             if let Err(status) = peer.next().await {
@@ -41,7 +37,6 @@ async fn shutdown_with_open_streams_keeps_reports() {
         assert_eq!((status.code(), status.message()), (Code::Unavailable, "server is shutting down"));
     }
     assert_eq!(tokio::task::block_in_place(|| discovery.wait()), Some(0));
-    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
     drop((deaf, silent, mute));
     discovery.start_again(&flags);
     let mut again = crate::discovery_support::client(&discovery).await;
@@ -114,7 +109,7 @@ async fn connections_over_the_limit_wait() {
     tokio::pin!(third);
     assert!(timeout(SHORT, &mut third).await.is_err(), "the connection waits");
     drop(second);
-    let mut third = timeout(SOON, third).await.expect("in time").expect("a permit");
+    let mut third = timeout(wait::timeout(), third).await.expect("in time").expect("a permit");
     third.assignment(|_| true).await;
     assert!(first.is_quiet().await);
 }
@@ -129,7 +124,7 @@ async fn idle_handshakes_do_not_block_other_clients() {
         let source = [127, 0, 9, u8::try_from(number % 40).expect("few")];
         idle.push(webhook_support::connect_from(source, discovery.secure).expect("a connection"));
     }
-    let mut client = timeout(Duration::from_secs(12), client(&discovery)).await.expect("in time");
+    let mut client = timeout(wait::timeout(), client(&discovery)).await.expect("in time");
     client.assignment(|_| true).await;
     let metrics = discovery.page("/metrics");
     assert!(metrics.contains("refused_total{reason=\"handshake\"}"), "{metrics}");

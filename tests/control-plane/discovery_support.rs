@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
@@ -16,6 +15,7 @@ use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{Struct, Value};
 use envoy_types::pb::google::rpc::Status as RpcStatus;
 use hyper_util::rt::TokioIo;
+use kit::wait;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpSocket;
@@ -40,8 +40,6 @@ pub(crate) const PAY: &str = "outbound|80||pay.shop";
 pub(crate) const PAYMENTS: &str = "spiffe://cluster.local/ns/shop/sa/payments";
 pub(crate) const GATEWAY: &str = "spiffe://cluster.local/ns/shop/sa/gateway";
 pub(crate) const CLIENT: [(&str, &str); 1] = [("NAMESPACE", "shop")];
-/// Timeout for a response.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
 /// Maximum size of a response in bytes.
 const ANSWER: usize = 64 << 20;
 /// How long to wait when no response is expected.
@@ -187,28 +185,27 @@ fn spawn(mut command: Command, folder: &Path, flags: &[&str]) -> (Child, SocketA
 
 /// Returns the address in a line of the log.
 fn address(folder: &Path, what: &str) -> SocketAddr {
-    for _ in 0..400 {
-        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-        let line = log.lines().find(|line| line.contains(what) && line.ends_with(char::is_numeric));
-        if let Some(address) = line.and_then(|line| line.rsplit_once("address=")) {
-            return address.1.parse().expect("an address");
-        }
-        sleep(Duration::from_millis(50));
-    }
-    panic!("no address: {:?}", fs::read_to_string(folder.join("log")));
+    let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+    let mut found = None;
+    wait::until_blocking(
+        || format!("no address {what}: {}", log()),
+        || {
+            let log = log();
+            let line = log.lines().find(|line| line.contains(what) && line.ends_with(char::is_numeric));
+            found = line.and_then(|line| line.rsplit_once("address=")?.1.parse().ok());
+            found.is_some()
+        },
+    );
+    found.expect("the wait ended")
 }
 
 /// Repeats a request to the monitoring port until the response is as wanted.
 pub(crate) fn wait_for_page(folder: &Path, path: &str, wanted: impl Fn(u16, &str) -> bool) {
-    let mut last = None;
-    for _ in 0..300 {
-        match page(address(folder, "for monitoring"), path) {
-            Ok((status, text)) if wanted(status, &text) => return,
-            found => last = Some(found),
-        }
-        sleep(Duration::from_millis(100));
-    }
-    panic!("{path}: {last:?}");
+    let look = || page(address(folder, "for monitoring"), path);
+    wait::until_blocking(
+        || format!("{path}: {:?}", look()),
+        || look().is_ok_and(|(status, text)| wanted(status, &text)),
+    );
 }
 
 /// Connects over mutual TLS from a source address.
@@ -271,7 +268,7 @@ impl Peer {
 
     /// Returns the next response, or the status that ended the stream.
     pub(crate) async fn next(&mut self) -> Result<DiscoveryResponse, Status> {
-        let answer = timeout(LONG, self.answers.message()).await.expect("an answer in time")?;
+        let answer = timeout(wait::timeout(), self.answers.message()).await.expect("an answer in time")?;
         answer.ok_or_else(|| Status::ok("ended"))
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use kit::wait;
 use rustls::ClientConfig;
 
 use crate::webhook_support::{Ca, Call, NAME, Webhook, review, write_pair};
@@ -104,13 +105,8 @@ impl Load {
 
     /// Waits until this many reviews have ended.
     pub(crate) fn until(&self, reviews: u32) {
-        for _ in 0..600 {
-            if self.reviews.load(Ordering::Relaxed) >= reviews {
-                return;
-            }
-            sleep(Duration::from_millis(100));
-        }
-        panic!("{} reviews instead of {reviews}", self.reviews.load(Ordering::Relaxed));
+        let made = || self.reviews.load(Ordering::Relaxed);
+        wait::until_blocking(|| format!("{} reviews instead of {reviews}", made()), || made() >= reviews);
     }
 
     /// Stops the clients; returns the failures.

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
+use kit::wait;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -129,15 +128,12 @@ fn mount(secret: &Secret, folder: &Path, revision: usize) {
 /// each certificate that it serves meanwhile.
 fn wait_until_served(webhook: &Webhook, secret: &Secret, bundle: &str) {
     let issued = CertificateDer::from_pem_slice(secret.certificate.as_bytes()).expect("PEM");
-    for _ in 0..300 {
+    let is_served = || {
         let mut call = Call::new(webhook.address, &client(bundle, None)).expect("a trusted certificate");
         assert_eq!(call.post(&review("a")).expect("an answer").status, 200);
-        if call.stream.conn.peer_certificates().is_some_and(|chain| chain[0] == issued) {
-            return;
-        }
-        sleep(Duration::from_millis(100));
-    }
-    panic!("the certificate is not served: {}", webhook.log());
+        call.stream.conn.peer_certificates().is_some_and(|chain| chain[0] == issued)
+    };
+    wait::until_blocking(|| format!("the certificate is not served: {}", webhook.log()), is_served);
 }
 
 #[test]

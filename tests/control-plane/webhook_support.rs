@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use kit::wait;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -106,13 +107,10 @@ impl Webhook {
     }
 
     pub(crate) fn wait_for_status(&self, path: &str, status: u16) {
-        for _ in 0..200 {
-            if self.page(path).is_ok_and(|(found, _)| found == status) {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("no {status} from {path}: {}", self.log());
+        wait::until_blocking(
+            || format!("no {status} from {path}: {}", self.log()),
+            || self.page(path).is_ok_and(|(found, _)| found == status),
+        );
     }
 
     /// Returns status and body of a page of the monitoring port.
@@ -122,14 +120,11 @@ impl Webhook {
 
     /// Waits until the metrics contain a line with this prefix.
     pub(crate) fn wait_for_metric(&self, line: &str) {
-        for _ in 0..300 {
-            if self.page("/metrics").is_ok_and(|(_, text)| text.lines().any(|found| found.starts_with(line)))
-            {
-                return;
-            }
-            sleep(Duration::from_millis(100));
-        }
-        panic!("no {line}: {:?}", self.page("/metrics"));
+        let has_line = |text: &str| text.lines().any(|found| found.starts_with(line));
+        wait::until_blocking(
+            || format!("no {line}: {:?}", self.page("/metrics")),
+            || self.page("/metrics").is_ok_and(|(_, text)| has_line(&text)),
+        );
     }
 
     pub(crate) fn log(&self) -> String {
@@ -204,7 +199,7 @@ pub(crate) fn health_checks_are_answered_under_load(monitoring: SocketAddr) {
 /// Requests a page in plaintext; returns status and body.
 pub(crate) fn page(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_read_timeout(Some(wait::timeout()))?;
     write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
@@ -273,7 +268,7 @@ impl Call {
 
     pub(crate) fn over(socket: TcpStream, client: &Arc<ClientConfig>) -> io::Result<Self> {
         let connection = ClientConnection::new(client.clone(), ServerName::try_from(NAME).expect("a name"));
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.set_read_timeout(Some(wait::timeout()))?;
         socket.set_nodelay(true)?;
         let mut stream = StreamOwned::new(connection.map_err(io::Error::other)?, socket);
         while stream.conn.is_handshaking() {

@@ -7,7 +7,7 @@ use kit::agent;
 use kit::envoy::workspace;
 use kit::net;
 use kit::not_tested;
-use kit::wait::{self, TIMEOUT};
+use kit::wait;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -56,12 +56,12 @@ async fn keys_control_the_demo() {
             }
         };
         // The assertion below reports which words are missing after the timeout.
-        let _ = tokio::time::timeout(TIMEOUT, seen).await;
+        let _ = tokio::time::timeout(wait::timeout(), seen).await;
         assert!(wanted.is_empty(), "not shown: {wanted:?}");
         keys.write_all(key.as_bytes()).await.expect("the demo reads");
     }
     let rest = async { while let Ok(Some(_)) = lines.next_line().await {} };
-    tokio::time::timeout(TIMEOUT, rest).await.expect("the demo ends");
+    tokio::time::timeout(wait::timeout(), rest).await.expect("the demo ends");
     assert_eq!(demo.wait().await.expect("a child").code(), Some(0));
 }
 

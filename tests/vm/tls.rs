@@ -158,7 +158,7 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
         if is_shown && now.iter().zip(&before).any(|(now, before)| now > before) {
             break;
         }
-        assert!(began.elapsed() < wait::TIMEOUT, "{now:?}, before {before:?}\n{}", fixture.state().await);
+        assert!(began.elapsed() < wait::timeout(), "{now:?}, before {before:?}\n{}", fixture.state().await);
     }
     let new = presented_certificate(fixture.discovery.secure(), &tls_fixture.files).await;
     assert!(new != old, "the server must use the new certificate");
@@ -175,7 +175,7 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
         {
             break;
         }
-        assert!(broken.elapsed() < wait::TIMEOUT, "the files were not read\n{}", fixture.state().await);
+        assert!(broken.elapsed() < wait::timeout(), "the files were not read\n{}", fixture.state().await);
     }
     follows(fixture).await;
     assert!(presented_certificate(fixture.discovery.secure(), &tls_fixture.files).await == new);

@@ -12,7 +12,7 @@ use kit::envoy::{self, Envoy, Version, validate, workspace};
 use kit::example;
 use kit::net;
 use kit::pod::with_long_timeouts;
-use kit::wait::{self, TIMEOUT};
+use kit::wait;
 use serde_json::{Value, json};
 
 use wasmparser::Payload;
@@ -157,7 +157,7 @@ async fn without(capability: &str) -> Option<Vec<String>> {
     // What shows must differ, and that by a missing response too. What does not show must not depend
     // on the speed of the machine.
     let shows = !capability.is_empty() && !UNSEEN.contains(&capability);
-    let limit = if shows { Duration::from_secs(5) } else { TIMEOUT };
+    let limit = if shows { Duration::from_secs(5) } else { wait::timeout() };
     let seen = observe(&envoy, ip, limit).await;
     envoy.stop().await;
     Some(seen)

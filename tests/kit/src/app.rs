@@ -139,7 +139,7 @@ impl App {
     /// before the application has accepted it.
     ///
     /// # Panics
-    /// If there are fewer within [`wait::TIMEOUT`].
+    /// If there are fewer within [`wait::timeout`].
     pub async fn seen_at_least(&self, connections: usize) -> Vec<Seen> {
         let what = || format!("{connections} connections are accepted: {:?}", self.seen());
         wait::until_or(what, async || self.seen().len() >= connections).await;
@@ -150,7 +150,7 @@ impl App {
     /// later time.
     ///
     /// # Panics
-    /// If the port accepts connections after [`wait::TIMEOUT`].
+    /// If the port accepts connections after [`wait::timeout`].
     pub async fn stop(mut self) {
         self.task.abort();
         // The result says that the task was aborted.

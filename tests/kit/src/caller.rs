@@ -7,7 +7,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::wait::TIMEOUT;
+use crate::wait;
 
 pub mod tls;
 
@@ -69,7 +69,9 @@ pub async fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
         let Ok(stream) = TcpStream::connect(address).await else { return Answer::default() };
         exchange(stream, bytes).await
     };
-    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| panic!("no response within {TIMEOUT:?}"))
+    tokio::time::timeout(wait::timeout(), exchange)
+        .await
+        .unwrap_or_else(|_| panic!("no response within {:?}", wait::timeout()))
 }
 
 /// Sends a GET over a Unix socket and returns the body.

@@ -84,7 +84,7 @@ impl Daemon {
 
     fn until_ready(&mut self) {
         let pause = Duration::from_millis(100);
-        for _ in 0..wait::TIMEOUT.as_millis() / pause.as_millis() {
+        for _ in 0..wait::timeout().as_millis() / pause.as_millis() {
             if self.docker(&["version"]).code == Some(0) {
                 return;
             }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use crate::wait::TIMEOUT;
+use crate::wait;
 
 /// An open stream, which is closed on drop.
 pub struct EventStream {
@@ -64,13 +64,13 @@ impl EventStream {
             }
             None
         };
-        let found = tokio::time::timeout(TIMEOUT, found).await.ok().flatten();
+        let found = tokio::time::timeout(wait::timeout(), found).await.ok().flatten();
         found.unwrap_or_else(|| panic!("no event: {what}; the last one: {last:#}"))
     }
 
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(TIMEOUT, self.reader.read_line(&mut line));
+        let read = tokio::time::timeout(wait::timeout(), self.reader.read_line(&mut line));
         let read = read.await.expect("a line in time").unwrap_or(0);
         (read > 0).then(|| line.trim_end().to_owned())
     }

@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::caller::{self, Answer};
-use crate::wait::TIMEOUT;
+use crate::wait;
 
 /// Returns the request of kubelet's prober for `path`, byte for byte except for the version.
 pub fn kubelet_request(address: SocketAddr, path: &str) -> Vec<u8> {
@@ -40,7 +40,7 @@ pub async fn ask(source: Option<IpAddr>, address: SocketAddr, request: &[u8]) ->
         stream.write_all(request).await?;
         read_answer(&mut stream).await
     };
-    match timeout(TIMEOUT, exchange).await {
+    match timeout(wait::timeout(), exchange).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) | Err(_) => Answer::default(),
     }

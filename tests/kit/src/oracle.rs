@@ -17,9 +17,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
 
 use crate::envoy::workspace;
-
-/// Limit for a response after the timeouts of the probes themselves, sufficient on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::wait;
 
 /// A request to run probes.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +122,7 @@ impl Oracle {
         let line = line::write(id, &question);
         self.stdin.lock().await.write_all(line.as_bytes()).await.map_err(|_| AskError::Ended)?;
         let probes = question.repeat.saturating_add(question.warm_up);
-        let deadline = question.timeout.saturating_mul(probes).saturating_add(PATIENCE);
+        let deadline = question.timeout.saturating_mul(probes).saturating_add(wait::timeout());
         match tokio::time::timeout(deadline, answer).await {
             Ok(answer) => answer.unwrap_or(Err(AskError::Ended)),
             Err(_) => Err(AskError::Late(deadline)),

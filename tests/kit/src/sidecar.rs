@@ -249,7 +249,7 @@ impl Sidecar {
     /// # Panics
     /// If it does not exit in time.
     pub async fn end(mut self) -> (Option<i32>, String) {
-        let ended = tokio::time::timeout(wait::TIMEOUT, self.child.wait()).await;
+        let ended = tokio::time::timeout(wait::timeout(), self.child.wait()).await;
         let status =
             ended.unwrap_or_else(|_| panic!("the agent does not exit\n{}", self.log())).expect("a child");
         (status.code(), self.log())

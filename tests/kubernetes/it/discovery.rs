@@ -67,10 +67,10 @@ impl Fixture {
         const MARKER: &str = "10.0.250.1";
         let agent = self.a().connect("payments", "", MARKER);
         let generation = agent.report(true);
-        wait_until("report of another agent acknowledged", 30, || agent.acknowledged() == Some(generation));
+        wait_until("report of another agent acknowledged", || agent.acknowledged() == Some(generation));
         agent.close();
         let entry = format!("payments-{MARKER}");
-        wait_until("its entry deleted", 30, || {
+        wait_until("its entry deleted", || {
             self.entry(&entry).is_none()
                 && ![self.a(), self.b()].iter().any(|replica| replica.endpoints().contains(MARKER))
         });

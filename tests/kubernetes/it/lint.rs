@@ -102,7 +102,7 @@ fn permissions(cluster: &Cluster) {
     let user = "--user=system:serviceaccount:app-health-system:app-health-webhook";
     cluster.kubectl_ok(&["create", "clusterrolebinding", "lint", "--clusterrole=lint", user], "");
     // The authorizer learns of the binding through a watch.
-    crate::wait_until("the permissions are granted", 60, || {
+    crate::wait_until("the permissions are granted", || {
         run(cluster, "webhook", &arguments).status.code() == Some(1)
     });
 }

@@ -25,11 +25,9 @@ mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::Duration;
 
 use kit::caller::{self, Answer};
-use kit::envoy;
+use kit::{envoy, wait};
 use kubernetes_tests::{Cluster, Options};
 use tokio::time::Instant;
 
@@ -83,13 +81,10 @@ fn http_get(address: SocketAddr, path: &str) -> Answer {
     runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
 }
 
-/// Waits until `done` returns true, for at most `seconds`, and prints how long it took.
+/// Waits until `done` returns true, and prints how long it took.
 #[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
-fn wait_until(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
+fn wait_until(what: &str, done: impl FnMut() -> bool) {
     let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: did not happen within {seconds} s");
-        sleep(Duration::from_millis(20));
-    }
+    wait::until_blocking(|| what.to_owned(), done);
     println!("  {what}: {} ms", begin.elapsed().as_millis());
 }

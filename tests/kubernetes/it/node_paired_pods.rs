@@ -11,9 +11,6 @@ use kubernetes_tests::node::{Namespace, Node, Watch, container};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// How much later than the kubelet's own schedule a verdict may become visible, on a busy machine.
-const SLACK: Duration = Duration::from_secs(30);
-
 /// The Pods without or with the sidecar.
 pub(crate) struct Side<'a> {
     /// The name of this side in the output.
@@ -99,15 +96,13 @@ impl Side<'_> {
             .and_then(|ip| ip.parse().ok())
             .expect("the Pod has an IP address");
         let request = format!("{what} HTTP/1.1\r\nHost: application\r\nContent-Length: 0\r\n\r\n");
-        for _ in 0..300 {
+        let ask = async || {
             let answer = caller::send(SocketAddr::new(ip, control), request.as_bytes()).await;
-            if answer.status != 0 {
-                assert_eq!(answer.status, 200, "{what}: {answer:?}");
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("{ip}:{control} does not answer");
+            (answer.status != 0).then_some(answer)
+        };
+        let answer = kit::wait::until_some(|| format!("{ip}:{control} answers"), ask).await;
+        assert_eq!(answer.status, 200, "{what}: {answer:?}");
+        answer
     }
 
     /// Returns the messages of the events of one container of a Pod.
@@ -146,7 +141,7 @@ pub(crate) fn compare(what: &str, times: [Duration; 2], bound: Duration) {
     let difference = sidecar - baseline;
     say(&format!("{what:<40} baseline {baseline:>6.2} s, sidecar {sidecar:>6.2} s, {difference:>+6.2} s\n"));
     for time in times {
-        assert!(time < bound + SLACK, "{what}: took {time:?}, expected {bound:?}");
+        assert!(time < bound + kit::wait::timeout(), "{what}: took {time:?}, expected {bound:?}");
     }
 }
 

@@ -13,13 +13,12 @@ mod pods;
 use std::net::Ipv4Addr;
 use std::process::Output;
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::agent::binary_of;
 use kit::reserved_port::ReservedPort;
+use kit::wait;
 use kubernetes_tests::{Cluster, Process, command};
 use serde_json::{Value, json};
 
@@ -81,14 +80,9 @@ impl Fixture {
         )
     }
 
-    fn wait_until(&self, what: &str, seconds: u32, done: impl Fn() -> bool) {
-        for _ in 0..seconds * 5 {
-            if done() {
-                return;
-            }
-            sleep(Duration::from_millis(200));
-        }
-        panic!("{what}: {}\n{}", self.cluster.log("webhook.log"), self.cluster.log("api-server.log"));
+    fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
+        let logs = || ["webhook.log", "api-server.log"].map(|log| self.cluster.log(log)).join("\n");
+        wait::until_blocking(|| format!("{what}: {}", logs()), done);
     }
 
     fn is_ready(&self, monitoring: &ReservedPort) -> bool {

@@ -15,9 +15,8 @@ use tokio::time::Instant;
 use super::{Options, Process, components, credentials};
 use kit::authority::Authority;
 use kit::reserved_port::ReservedPort;
+use kit::wait;
 
-/// Limit for a component to become ready.
-const PATIENCE: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_millis(200);
 
 /// A control plane. Dropping it stops all components and removes the files, unless a test has
@@ -145,7 +144,7 @@ impl Cluster {
 
     fn wait_for(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < wait::timeout() {
             self.check();
             if done(self) {
                 return;

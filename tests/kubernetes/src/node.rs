@@ -23,6 +23,7 @@ use crate::{Cluster, Options, Process, manifests};
 use kit::docker::archive;
 use kit::envoy::workspace;
 use kit::terminal::say;
+use kit::wait;
 use linux_namespaces::LinuxNamespaces;
 
 pub use namespace::Namespace;
@@ -34,8 +35,6 @@ pub const IP: &str = "192.0.2.1";
 /// The namespace of the webhook.
 pub const SYSTEM: &str = "app-health-system";
 
-/// Limit for a condition to become true.
-const PATIENCE: Duration = Duration::from_secs(180);
 const STEP: Duration = Duration::from_millis(100);
 
 pub struct Node {
@@ -164,7 +163,7 @@ impl Node {
     /// Waits until `is_so` returns true.
     ///
     /// # Panics
-    /// After three minutes, or if a component of the node has exited; the message contains the end
+    /// After [`wait::timeout`], or if a component of the node has exited; the message contains the end
     /// of kubelet's log.
     pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
         self.until_or(what, is_so, || self.tail("kubelet.log"));
@@ -173,10 +172,10 @@ impl Node {
     /// Like [`Node::until`], with another text for the message of the panic.
     ///
     /// # Panics
-    /// After three minutes, or if a component of the node has exited.
+    /// After [`wait::timeout`], or if a component of the node has exited.
     pub fn until_or(&self, what: &str, mut is_so: impl FnMut() -> bool, story: impl Fn() -> String) {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < wait::timeout() {
             self.cluster.check();
             assert!(!self.containerd.has_ended(), "containerd has exited: {}", self.tail("containerd.log"));
             let kubelet_ended = self

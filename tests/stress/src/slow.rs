@@ -13,7 +13,7 @@ use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
-use kit::wait::{TIMEOUT, until};
+use kit::wait::{self, until};
 
 /// Number of concurrent slow clients, below the usual limit of file descriptors.
 const AT_ONCE: u64 = 800;
@@ -71,6 +71,8 @@ async fn cut(listener: SocketAddr, idle: bool) -> Duration {
             }
         }
     };
-    timeout(TIMEOUT, closed).await.unwrap_or_else(|_| panic!("a client (idle: {idle}) is not disconnected"));
+    timeout(wait::timeout(), closed)
+        .await
+        .unwrap_or_else(|_| panic!("a client (idle: {idle}) is not disconnected"));
     started.elapsed()
 }

@@ -39,7 +39,7 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     let plain = SocketAddr::new(ip, 8000);
     plain_listener::add(&mut rendered, plain, app.address);
-    plain_listener::set_timeout(&mut rendered, wait::TIMEOUT);
+    plain_listener::set_timeout(&mut rendered, wait::timeout());
     let envoy = Envoy::start(Version::Newest, folder(name), &rendered, 1).await;
 
     let listener = bootstrap.probe_address;

@@ -13,7 +13,7 @@ use super::certificates::{Files, replace};
 use crate::agent;
 use crate::caller;
 use crate::net;
-use crate::wait::{TIMEOUT, try_poll};
+use crate::wait::{self, try_poll};
 
 /// The server, running or stopped; killed on drop.
 pub struct Discovery {
@@ -151,7 +151,7 @@ impl Discovery {
     pub async fn stop(&mut self) -> Option<i32> {
         kill(self.pid(), Signal::SIGTERM).expect("the server runs");
         let mut child = self.child.take().expect("the server runs");
-        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
+        let ended = tokio::time::timeout(wait::timeout(), child.wait()).await;
         ended.unwrap_or_else(|_| panic!("the server does not exit:\n{}", self.log())).expect("a child").code()
     }
 

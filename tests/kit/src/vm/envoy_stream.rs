@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use crate::wait::{self, TIMEOUT};
+use crate::wait;
 
 /// The header of a message of gRPC: a flag, and the length in four bytes.
 const HEADER: usize = 5;
@@ -96,7 +96,8 @@ impl EnvoyStream {
             .header("te", "trailers")
             .body(StreamBody::new(frames))
             .expect("a valid request");
-        let response = timeout(TIMEOUT, sender.send_request(request)).await.expect("a response in time");
+        let response =
+            timeout(wait::timeout(), sender.send_request(request)).await.expect("a response in time");
         let responses = response.expect("the server accepts the stream").into_body();
         Self { requests, responses, unread: Vec::new(), connection }
     }
@@ -151,7 +152,7 @@ impl EnvoyStream {
                     return response;
                 }
             }
-            let frame = timeout(TIMEOUT, self.responses.frame()).await.expect("a response in time");
+            let frame = timeout(wait::timeout(), self.responses.frame()).await.expect("a response in time");
             let data = frame.expect("the stream is open").expect("an intact connection").into_data();
             self.unread.extend_from_slice(&data.expect("no end of the stream"));
         }

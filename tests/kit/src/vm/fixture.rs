@@ -78,7 +78,7 @@ impl Fixture {
     /// Waits until Envoy's endpoints are those of these machines.
     ///
     /// # Panics
-    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
+    /// After [`wait::timeout`]; the message contains the state and the logs.
     pub async fn until_endpoints(&self, machines: &[usize]) {
         let wanted = self.addresses(machines);
         let are_there = async || (self.client.endpoints().await == wanted).then_some(());
@@ -132,7 +132,7 @@ impl Fixture {
     /// view.
     ///
     /// # Panics
-    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
+    /// After [`wait::timeout`]; the message contains the state and the logs.
     pub async fn until_view(&self, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let view = async || self.discovery.workload(self.machines[machine].ip).await;
         let wanted = wait::try_poll(async || Some(view().await).filter(&is_wanted)).await;

@@ -15,7 +15,7 @@ use super::discovery::Discovery;
 use super::documents::{GROUP, NAMESPACE, PORT};
 use crate::agent;
 use crate::caller;
-use crate::wait::TIMEOUT;
+use crate::wait;
 
 /// A machine whose application runs; the agent is killed on drop.
 pub struct Machine {
@@ -130,7 +130,7 @@ impl Machine {
     /// If it is not running or does not exit in time.
     pub async fn agent_end(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("the agent runs");
-        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
+        let ended = tokio::time::timeout(wait::timeout(), child.wait()).await;
         ended.unwrap_or_else(|_| panic!("the agent does not exit:\n{}", self.log())).expect("a child").code()
     }
 

@@ -34,8 +34,8 @@ pub use crate::authority::{Authority, Issued};
 pub use ads::Variant;
 use frames::Watched;
 
-/// Upper bound for every wait.
-const PATIENCE: Duration = Duration::from_secs(45);
+use crate::wait;
+
 /// Time between GOAWAY and the end of the connection; istiod waits 10 s.
 const GOAWAY_GRACE: Duration = Duration::from_secs(1);
 /// The type URL of a health report.
@@ -222,7 +222,7 @@ impl ScriptedAds {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let waited = timeout(PATIENCE, waiting).await;
+        let waited = timeout(wait::timeout(), waiting).await;
         assert!(waited.is_ok(), "timed out waiting for {what}: {:#?}", self.seen());
     }
 }

@@ -55,7 +55,7 @@ async fn write_concurrently(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
 pub(super) fn conflicting_writes(fixture: &mut Fixture) {
     let agent = fixture.a().connect("payments", "", "10.0.9.1");
     let first = agent.report(true);
-    wait_until("acknowledged", 10, || agent.acknowledged() == Some(first));
+    wait_until("acknowledged", || agent.acknowledged() == Some(first));
     let stop = Arc::new(AtomicBool::new(false));
     let writer = {
         let (kubeconfig, stop) = (fixture.cluster.kubeconfig("admin"), stop.clone());
@@ -68,7 +68,7 @@ pub(super) fn conflicting_writes(fixture: &mut Fixture) {
         let is_healthy = flip % 2 == 1;
         let generation = agent.report(is_healthy);
         let expected = if is_healthy { set(&["10.0.9.1"]) } else { set(&[]) };
-        wait_until("report stored and served despite conflicts", 30, || {
+        wait_until("report stored and served despite conflicts", || {
             agent.acknowledged() == Some(generation) && fixture.b().endpoints() == expected
         });
     }
@@ -86,5 +86,5 @@ pub(super) fn conflicting_writes(fixture: &mut Fixture) {
     assert!(conditions.contains(&counted) && conditions.len() == 2, "{entry:#}");
     assert_eq!(fixture.condition(NAME).as_deref(), Some("True ProbeSucceeded"));
     agent.close();
-    wait_until("gone", 20, || fixture.entry(NAME).is_none());
+    wait_until("gone", || fixture.entry(NAME).is_none());
 }

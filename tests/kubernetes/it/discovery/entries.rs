@@ -22,16 +22,16 @@ pub(super) fn manual(fixture: &mut Fixture) {
     );
     let agent = fixture.a().connect("", "by-hand", "10.0.3.1");
     agent.report(true);
-    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.3.1"]));
+    wait_until("served", || fixture.b().endpoints() == set(&["10.0.3.1"]));
     agent.report(false);
-    wait_until("removed", 10, || fixture.b().endpoints().is_empty());
+    wait_until("removed", || fixture.b().endpoints().is_empty());
     agent.report(true);
-    wait_until("served again", 10, || fixture.b().endpoints() == set(&["10.0.3.1"]));
+    wait_until("served again", || fixture.b().endpoints() == set(&["10.0.3.1"]));
     agent.close();
-    wait_until("condition is Unknown after the grace period", 20, || {
+    wait_until("condition is Unknown after the grace period", || {
         fixture.condition("by-hand").as_deref() == Some("Unknown Disconnected")
     });
-    wait_until("removed on both replicas", 10, || {
+    wait_until("removed on both replicas", || {
         fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
     let entry = fixture.entry("by-hand").expect("a manual entry must not be deleted");
@@ -68,11 +68,11 @@ pub(super) fn foreign(fixture: &mut Fixture) {
         fixture.cluster.kubectl_ok(&arguments, "");
     };
     status("True");
-    wait_until("endpoint added by the status of its controller", 10, || {
+    wait_until("endpoint added by the status of its controller", || {
         fixture.b().endpoints() == set(&["10.0.4.1"])
     });
     status("False");
-    wait_until("endpoint removed by the status of its controller", 10, || fixture.b().endpoints().is_empty());
+    wait_until("endpoint removed by the status of its controller", || fixture.b().endpoints().is_empty());
     let before = fixture.entry(name).expect("the entry exists");
     let agent = fixture.a().connect("payments", "", "10.0.4.1");
     agent.report(true);
@@ -85,32 +85,32 @@ pub(super) fn foreign(fixture: &mut Fixture) {
     );
     assert_eq!(agent.acknowledged(), None);
     fixture.cluster.kubectl_ok(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    wait_until("entry created for the agent after its deletion", 20, || {
+    wait_until("entry created for the agent after its deletion", || {
         fixture
             .entry(name)
             .is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
     });
     agent.report(true);
-    wait_until("endpoint of the agent served", 10, || fixture.b().endpoints() == set(&["10.0.4.1"]));
+    wait_until("endpoint of the agent served", || fixture.b().endpoints() == set(&["10.0.4.1"]));
     agent.close();
-    wait_until("gone", 20, || fixture.entry(name).is_none());
+    wait_until("gone", || fixture.entry(name).is_none());
 }
 
 pub(super) fn deleted(fixture: &mut Fixture) {
     let name = "payments-10.0.5.1";
     let agent = fixture.a().connect("payments", "", "10.0.5.1");
     agent.report(true);
-    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.5.1"]));
+    wait_until("served", || fixture.b().endpoints() == set(&["10.0.5.1"]));
     let uid = |fixture: &Fixture| fixture.entry(name).map(|entry| entry["metadata"]["uid"].clone());
     let before = uid(fixture).expect("the entry exists");
     fixture.cluster.kubectl_ok(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    wait_until("entry created again", 10, || uid(fixture).is_some_and(|uid| uid != before));
-    wait_until("entry has the last reported state", 10, || {
+    wait_until("entry created again", || uid(fixture).is_some_and(|uid| uid != before));
+    wait_until("entry has the last reported state", || {
         fixture.condition(name).as_deref() == Some("True ProbeSucceeded")
     });
-    wait_until("served by both", 10, || {
+    wait_until("served by both", || {
         fixture.a().endpoints() == set(&["10.0.5.1"]) && fixture.b().endpoints() == set(&["10.0.5.1"])
     });
     agent.close();
-    wait_until("gone", 20, || fixture.entry(name).is_none());
+    wait_until("gone", || fixture.entry(name).is_none());
 }

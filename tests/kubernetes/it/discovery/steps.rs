@@ -45,7 +45,7 @@ fn apply_manifests(fixture: &mut Fixture) {
     assert!(!warnings.contains("PodSecurity"), "{warnings}");
     cluster.apply(&discovery);
     cluster.create_namespace(NAMESPACE, &[]);
-    wait_until("API server serves the custom resources", 30, || {
+    wait_until("API server serves the custom resources", || {
         cluster.kubectl(&["get", "workloadgroups,workloadentries,serviceentries", "-A"], "").status.success()
     });
     for arguments in [
@@ -87,8 +87,8 @@ fn apply_manifests(fixture: &mut Fixture) {
 fn ready(fixture: &mut Fixture) {
     fixture.a = Some(Replica::start(&fixture.cluster, "a", DISCONNECT_GRACE));
     fixture.b = Some(Replica::start(&fixture.cluster, "b", DISCONNECT_GRACE));
-    wait_until("both replicas are ready", 30, || fixture.a().is_ready() && fixture.b().is_ready());
-    wait_until("each replica has a Lease", 30, || {
+    wait_until("both replicas are ready", || fixture.a().is_ready() && fixture.b().is_ready());
+    wait_until("each replica has a Lease", || {
         ["a", "b"]
             .iter()
             .all(|name| fixture.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
@@ -97,13 +97,13 @@ fn ready(fixture: &mut Fixture) {
 
 fn registered(fixture: &mut Fixture) {
     let agent = fixture.a().connect("payments", "", "10.0.0.1");
-    wait_until("entry exists without a verdict", 10, || {
+    wait_until("entry exists without a verdict", || {
         fixture.condition("payments-10.0.0.1").as_deref() == Some("Unknown AwaitingFirstReport")
     });
     assert!(fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty());
     let generation = agent.report(true);
-    wait_until("endpoint served by the other replica", 10, || fixture.b().endpoints() == set(&["10.0.0.1"]));
-    wait_until("report acknowledged", 10, || agent.acknowledged() == Some(generation));
+    wait_until("endpoint served by the other replica", || fixture.b().endpoints() == set(&["10.0.0.1"]));
+    wait_until("report acknowledged", || agent.acknowledged() == Some(generation));
     let entry = fixture.entry("payments-10.0.0.1").expect("the entry exists");
     for (name, expected) in [
         ("istio.io/autoRegistrationGroup", "payments"),
@@ -122,7 +122,7 @@ fn registered(fixture: &mut Fixture) {
     assert_eq!(view["workloads"][0]["controller"], "app-health/a", "{view:#}");
     assert_eq!(fixture.condition("payments-10.0.0.1").as_deref(), Some("True ProbeSucceeded"));
     agent.close();
-    wait_until("entry and endpoint removed after the grace period", 20, || {
+    wait_until("entry and endpoint removed after the grace period", || {
         fixture.entry("payments-10.0.0.1").is_none()
             && fixture.a().endpoints().is_empty()
             && fixture.b().endpoints().is_empty()
@@ -137,16 +137,16 @@ fn reported(fixture: &mut Fixture) {
         agent
     });
     let both = set(&["10.0.1.1", "10.0.1.2"]);
-    wait_until("both endpoints served by both replicas", 10, || {
+    wait_until("both endpoints served by both replicas", || {
         fixture.a().endpoints() == both && fixture.b().endpoints() == both
     });
     for (is_healthy, expected) in [(false, set(&["10.0.1.2"])), (true, both)] {
         let generation = agents[0].report(is_healthy);
-        wait_until("change served by the other replica", 10, || fixture.b().endpoints() == expected);
-        wait_until("report acknowledged", 10, || agents[0].acknowledged() == Some(generation));
+        wait_until("change served by the other replica", || fixture.b().endpoints() == expected);
+        wait_until("report acknowledged", || agents[0].acknowledged() == Some(generation));
     }
     agents.into_iter().for_each(super::agent::Agent::close);
-    wait_until("both endpoints removed", 20, || {
+    wait_until("both endpoints removed", || {
         fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
 }
@@ -155,16 +155,16 @@ fn moved(fixture: &mut Fixture) {
     let name = "payments-10.0.2.1";
     let first = fixture.a().connect("payments", "", "10.0.2.1");
     first.report(true);
-    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.2.1"]));
+    wait_until("served", || fixture.b().endpoints() == set(&["10.0.2.1"]));
     // The first connection stays open, so the server does not know that the machine has
     // reconnected.
     let second = fixture.b().connect("payments", "", "10.0.2.1");
-    wait_until("second stream has the next session number", 10, || second.session() == 2);
+    wait_until("second stream has the next session number", || second.session() == 2);
     let generation = second.report(true);
-    wait_until("older stream ended by the server", 10, || {
+    wait_until("older stream ended by the server", || {
         first.closed().is_some_and(|text| text.contains("superseded"))
     });
-    wait_until("acknowledged", 10, || second.acknowledged() == Some(generation));
+    wait_until("acknowledged", || second.acknowledged() == Some(generation));
     let entry = fixture.entry(name).expect("the entry exists");
     assert_eq!(annotation(&entry, "istio.io/workloadController"), "app-health/b");
     assert_eq!(annotation(&entry, "app-health.io/session"), "2");
@@ -178,9 +178,9 @@ fn moved(fixture: &mut Fixture) {
         assert_eq!(replica.endpoints(), set(&["10.0.2.1"]));
     }
     second.report(false);
-    wait_until("report on the newer stream takes effect", 10, || {
+    wait_until("report on the newer stream takes effect", || {
         fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
     second.close();
-    wait_until("gone", 20, || fixture.entry(name).is_none());
+    wait_until("gone", || fixture.entry(name).is_none());
 }

@@ -85,9 +85,7 @@ impl Fixture {
         command.args(["--monitoring-address", &monitoring.address.to_string()]);
         command.env("KUBECONFIG", self.cluster.kubeconfig("webhook")).env("POD_NAMESPACE", NAMESPACE);
         self.webhook = Some(Process::start(&mut command, &self.cluster.folder.join("webhook.log")));
-        wait_until("the webhook is ready", 60, || {
-            http_get(monitoring.address, "/healthz/ready").status == 200
-        });
+        wait_until("the webhook is ready", || http_get(monitoring.address, "/healthz/ready").status == 200);
     }
 }
 

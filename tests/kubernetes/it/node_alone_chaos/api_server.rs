@@ -20,13 +20,13 @@ pub(super) fn restarted(node: &Node) {
     node.cluster.stop_api_server();
 
     let before = requests(node, &lives);
-    wait_until("twenty probes without an API server", 60, || requests(node, &lives) >= before + 20);
+    wait_until("twenty probes without an API server", || requests(node, &lives) >= before + 20);
     let old = envoy(node, &hurt);
     signal(node, "KILL", old);
-    wait_until("Envoy ends", 10, || probe(&hurt, "livez") != 200);
-    wait_until("kubelet restarts a sidecar without an API server", 60, || probe(&hurt, "livez") == 200);
+    wait_until("Envoy ends", || probe(&hurt, "livez") != 200);
+    wait_until("kubelet restarts a sidecar without an API server", || probe(&hurt, "livez") == 200);
     let before = requests(node, &hurt);
-    wait_until("three probes of the application behind it", 60, || requests(node, &hurt) >= before + 3);
+    wait_until("three probes of the application behind it", || requests(node, &hurt) >= before + 3);
 
     let begin = Instant::now();
     node.cluster.start_api_server();

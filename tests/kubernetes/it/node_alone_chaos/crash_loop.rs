@@ -5,6 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use kit::wait;
 use kubernetes_tests::node::{Namespace, Node};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -92,9 +93,9 @@ fn back(namespace: &Namespace, name: &str, old: Option<u32>, what: &str, begin: 
         let new = envoy(namespace.node, pod);
         new.is_some() && new != old && probe(pod, "livez") == 200
     };
-    while !answers(&namespace.pod(name)) {
-        assert!(begin.elapsed() < Duration::from_secs(120), "{what}: {:#}", namespace.pod(name)["status"]);
-        sleep(Duration::from_millis(100));
-    }
+    wait::until_blocking(
+        || format!("{what}: {:#}", namespace.pod(name)["status"]),
+        || answers(&namespace.pod(name)),
+    );
     print_elapsed(what, begin);
 }

@@ -15,12 +15,12 @@ pub(super) fn restarted(node: &Node) {
     let before = [run(&namespace, &pod("web")), run(&baseline, &pod("web"))];
     // A restarted kubelet treats a container that has run for less than 10 s as new, and so as
     // unready until its first probe.
-    wait_until("fifteen seconds of readiness", 90, || before.iter().all(|pod| requests(node, pod) >= 15));
+    wait_until("fifteen seconds of readiness", || before.iter().all(|pod| requests(node, pod) >= 15));
     node.stop_kubelet();
     node.start_kubelet();
     let begin = Instant::now();
     let counts = before.each_ref().map(|pod| requests(node, pod));
-    wait_until("five probes by the new kubelet", 60, || {
+    wait_until("five probes by the new kubelet", || {
         before.iter().zip(&counts).all(|(pod, count)| requests(node, pod) >= count + 5)
     });
     assert!(is_injected(&run(&namespace, &pod("later"))), "a new Pod must be injected");

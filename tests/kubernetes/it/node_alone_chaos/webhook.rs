@@ -65,10 +65,10 @@ pub(super) fn down_with_ignore(node: &Node) {
     };
     policy("Ignore");
     scale_to_nothing(node);
-    wait_until("Ignore is in force", 60, || dry_run(&namespace, &pod("raw")).is_ok());
+    wait_until("Ignore is in force", || dry_run(&namespace, &pod("raw")).is_ok());
     assert!(!is_injected(&run(&namespace, &pod("raw"))), "the Pod must start with its original probes");
     policy("Fail");
-    wait_until("Fail is in force", 60, || dry_run(&namespace, &pod("waits")).is_err());
+    wait_until("Fail is in force", || dry_run(&namespace, &pod("waits")).is_err());
     scale(node, 2);
     assert!(is_injected(&run(&namespace, &pod("injected"))));
 }

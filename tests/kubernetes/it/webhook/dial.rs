@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
+use kit::wait;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -24,7 +24,7 @@ pub(super) fn dial(address: SocketAddr, trusted: &str) -> io::Result<Connection>
     let config = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
     let connection = ClientConnection::new(config, ServerName::try_from(NAME).expect("a name"));
     let socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_read_timeout(Some(wait::timeout()))?;
     let mut stream = StreamOwned::new(connection.map_err(io::Error::other)?, socket);
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;

@@ -26,7 +26,7 @@ pub(super) fn reinvoked(fixture: &mut Fixture) {
         fixture.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string())
     };
     // The API server calls a new webhook only after a short time.
-    fixture.wait_until("the late webhook is called", 20, || {
+    fixture.wait_until("the late webhook is called", || {
         String::from_utf8_lossy(&created().stdout).contains("late:1")
     });
     let created: Value = serde_json::from_slice(&created().stdout).expect("JSON");

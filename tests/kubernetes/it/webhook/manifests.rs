@@ -53,10 +53,10 @@ pub(super) fn manifests(fixture: &mut Fixture) {
 /// Two replicas share one CA, and have only the permissions of the manifests.
 pub(super) fn ready(fixture: &mut Fixture) {
     fixture.webhook = Some(fixture.start("webhook.log", &fixture.address, &fixture.monitoring));
-    fixture.wait_until("ready", 30, || fixture.is_ready(&fixture.monitoring));
+    fixture.wait_until("ready", || fixture.is_ready(&fixture.monitoring));
     let [other, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
     let _other = fixture.start("other.log", &other, &monitoring);
-    fixture.wait_until("the second replica is ready", 30, || fixture.is_ready(&monitoring));
+    fixture.wait_until("the second replica is ready", || fixture.is_ready(&monitoring));
     for port in [&fixture.address, &other] {
         dial(port.address, &fixture.bundle()).expect("the certificate is signed by the CA in the caBundle");
     }

@@ -45,11 +45,11 @@ pub(super) fn policy(fixture: &mut Fixture) {
     };
     // The API server applies a new policy only after a short time.
     set("Ignore");
-    fixture.wait_until("a Pod keeps its original probes while the webhook hangs", 60, || {
+    fixture.wait_until("a Pod keeps its original probes while the webhook hangs", || {
         review_while_hanging().is_ok_and(|pod| !is_injected(&pod))
     });
     set("Fail");
-    fixture.wait_until("a hanging webhook rejects Pods again", 60, || is_rejected(review_while_hanging()));
+    fixture.wait_until("a hanging webhook rejects Pods again", || is_rejected(review_while_hanging()));
     assert!(fixture.create(&pod("shop", "after")).status.success());
 }
 
@@ -58,7 +58,7 @@ pub(super) fn ca_bundle_removed(fixture: &mut Fixture) {
     assert!(bundle.contains("BEGIN CERTIFICATE"));
     let patch = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]).to_string();
     fixture.cluster.kubectl_ok(&["patch", CONFIGURATION, "--type=json", "-p", &patch], "");
-    fixture.wait_until("the caBundle is restored", 75, || fixture.bundle() == bundle);
+    fixture.wait_until("the caBundle is restored", || fixture.bundle() == bundle);
 }
 
 /// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the
@@ -92,7 +92,7 @@ pub(super) fn rotated(fixture: &mut Fixture) {
             errors
         })
     });
-    fixture.wait_until("the webhook's certificate is signed by the next CA", 200, || {
+    fixture.wait_until("the webhook's certificate is signed by the next CA", || {
         dial(fixture.address.address, &next.certificate).is_ok()
     });
     assert!(
@@ -101,7 +101,7 @@ pub(super) fn rotated(fixture: &mut Fixture) {
     );
     let counts = || reviews.each_ref().map(|reviews| reviews.load(Ordering::Relaxed));
     let before = counts();
-    fixture.wait_until("each caller makes twenty more reviews", 200, || {
+    fixture.wait_until("each caller makes twenty more reviews", || {
         counts().iter().zip(before).all(|(count, before)| *count >= before + 20)
     });
     stop.store(true, Ordering::Relaxed);
@@ -126,7 +126,7 @@ pub(super) fn no_replicas(fixture: &mut Fixture) {
     assert!(fixture.create(&own).status.success(), "the webhook's own Pods must be able to start");
     assert!(!fixture.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
     fixture.webhook = Some(fixture.start("webhook.log", &fixture.address, &fixture.monitoring));
-    fixture.wait_until("Pods that opted in are accepted again", 30, || {
+    fixture.wait_until("Pods that opted in are accepted again", || {
         fixture.create(&pod("shop", "waits")).status.success()
     });
     assert!(is_injected(&fixture.cluster.get(&["pod/waits", "-n", "shop"])));

@@ -7,12 +7,10 @@ use tokio::time::Instant;
 
 use super::linux_namespaces::LinuxNamespaces;
 use crate::Process;
+use kit::wait;
 
 /// The path of its socket inside the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
-
-/// Limit for containerd to respond.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 const CONFIG: &str = r#"version = 2
 root = "/var/lib/containerd"
@@ -73,7 +71,7 @@ pub(super) fn import(namespaces: &LinuxNamespaces, archive: &Path) {
             break;
         }
         let error = String::from_utf8_lossy(&version.stderr);
-        assert!(begin.elapsed() < TIMEOUT, "containerd does not respond: {error}");
+        assert!(begin.elapsed() < wait::timeout(), "containerd does not respond: {error}");
         std::thread::sleep(Duration::from_millis(200));
     }
     let output = ctr(&["images", "import", archive.to_str().expect("UTF-8")]);

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
 
+use kit::wait;
 use nix::sched::{CloneFlags, setns};
 
 /// The namespaces; dropping this kills all processes in them.
@@ -45,16 +45,13 @@ impl LinuxNamespaces {
         let mut reaper = command.spawn().expect("setsid starts");
         let reaper_stdin = reaper.stdin.take();
         let mut namespaces = Self { reaper, reaper_stdin, init_pid: 0 };
-        for _ in 0..200 {
-            if folder.join("started").exists() {
-                namespaces.init_pid =
-                    descendant(namespaces.reaper.id(), 2).expect("the first process has started");
-                return namespaces;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let log = std::fs::read_to_string(folder.join("log/namespaces.log")).unwrap_or_default();
-        panic!("cannot create the namespaces: {log}");
+        let log = || std::fs::read_to_string(folder.join("log/namespaces.log")).unwrap_or_default();
+        wait::until_blocking(
+            || format!("cannot create the namespaces: {}", log()),
+            || folder.join("started").exists(),
+        );
+        namespaces.init_pid = descendant(namespaces.reaper.id(), 2).expect("the first process has started");
+        namespaces
     }
 
     /// Moves this thread, and every process that it starts, into the network namespace.

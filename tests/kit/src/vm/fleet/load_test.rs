@@ -12,9 +12,8 @@ use crate::envoy;
 use crate::process::Process;
 use crate::vm::certificates::{Authority, DISCOVERY_NAME};
 use crate::vm::discovery::Discovery;
+use crate::wait;
 
-/// Limit for all agents to be registered.
-const PATIENCE: Duration = Duration::from_secs(180);
 /// Pause between two checks of the registrations.
 const PACE: Duration = Duration::from_millis(20);
 /// Pause between two readings of the memory.
@@ -72,7 +71,7 @@ impl LoadTest {
         let fleet = Fleet::start(&settings);
         let load_test = Self { discovery, fleet, eds_client, settings, base };
         load_test.until_registered(Duration::ZERO).await?;
-        load_test.until_endpoints_match(PATIENCE).await?;
+        load_test.until_endpoints_match(wait::timeout()).await?;
         Ok(load_test)
     }
 
@@ -85,7 +84,7 @@ impl LoadTest {
     /// and returns the time of the first one for each.
     ///
     /// # Errors
-    /// The number of missing agents, after three minutes.
+    /// The number of missing agents, after [`wait::timeout`].
     pub async fn until_registered(&self, since: Duration) -> Result<Vec<Duration>, String> {
         let begin = Instant::now();
         loop {
@@ -95,9 +94,12 @@ impl LoadTest {
             if missing == 0 {
                 return Ok(times);
             }
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > wait::timeout() {
                 let why = self.fleet.stats.failure().unwrap_or_default();
-                return Err(format!("{missing} agents are missing after {PATIENCE:?}; last error: {why}"));
+                return Err(format!(
+                    "{missing} agents are missing after {:?}; last error: {why}",
+                    wait::timeout()
+                ));
             }
             sleep(PACE).await;
         }
