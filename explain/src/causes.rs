@@ -3,9 +3,11 @@
 
 mod application;
 mod container_config;
+mod hook;
 mod image;
 mod init;
 mod lifecycle;
+mod network;
 mod node;
 mod not_injected;
 mod notes;
@@ -18,22 +20,26 @@ mod sidecar_crash;
 mod starting;
 mod unknown;
 mod volume;
+mod windows;
 
 use crate::finding::{Code, Finding, Severity};
 use crate::view::View;
 
 type Cause = fn(&View<'_>) -> Vec<Finding>;
 
-const CAUSES: [Cause; 15] = [
+const CAUSES: [Cause; 18] = [
     lifecycle::find,
+    hook::find,
     node::find,
     scheduling::find,
+    windows::find,
     image::find,
     container_config::find,
     volume::find,
     sandbox::find,
     init::find,
     sidecar_crash::find,
+    network::find,
     sidecar::find,
     application::find,
     probe::find,

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 
+/// Kubernetes writes it before a message that stands for several similar ones.
+const COMBINED: &str = "(combined from similar events): ";
+
 /// One event, in the order of their last occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,11 +41,12 @@ impl Event {
         let (series, created) = (&item["series"], &item["metadata"]["creationTimestamp"]);
         let path = item["involvedObject"]["fieldPath"].as_str().unwrap_or_default();
         let container = path.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}'));
+        let message = text(&item["message"]);
         Self {
             kind: text(&item["type"]),
             reason: text(&item["reason"]),
             container: container.unwrap_or_default().to_owned(),
-            message: text(&item["message"]),
+            message: message.strip_prefix(COMBINED).unwrap_or(&message).to_owned(),
             count: series["count"].as_u64().or_else(|| item["count"].as_u64()).unwrap_or(1).max(1),
             first: first_of([&item["firstTimestamp"], &item["eventTime"], created, created]),
             last: first_of([

@@ -24,8 +24,10 @@ pub enum Code {
     ContainerConfig,
     EnvoyRestarts,
     Failed,
+    Hook,
     Image,
     Init,
+    Network,
     Node,
     NoPods,
     NoReplicas,
@@ -53,17 +55,20 @@ pub enum Code {
     Unknown,
     Volume,
     Warning,
+    Windows,
 }
 
 impl Code {
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 37] = [
         Self::Application,
         Self::Completed,
         Self::ContainerConfig,
         Self::EnvoyRestarts,
         Self::Failed,
+        Self::Hook,
         Self::Image,
         Self::Init,
+        Self::Network,
         Self::Node,
         Self::NoPods,
         Self::NoReplicas,
@@ -91,6 +96,7 @@ impl Code {
         Self::Unknown,
         Self::Volume,
         Self::Warning,
+        Self::Windows,
     ];
 
     /// Returns the word for the output.
@@ -101,8 +107,10 @@ impl Code {
             Self::ContainerConfig => "container-config",
             Self::EnvoyRestarts => "envoy-restarts",
             Self::Failed => "failed",
+            Self::Hook => "hook",
             Self::Image => "image",
             Self::Init => "init",
+            Self::Network => "network",
             Self::Node => "node",
             Self::NoPods => "no-pods",
             Self::NoReplicas => "no-replicas",
@@ -130,6 +138,7 @@ impl Code {
             Self::Unknown => "unknown",
             Self::Volume => "volume",
             Self::Warning => "warning",
+            Self::Windows => "windows",
         }
     }
 }
@@ -150,13 +159,17 @@ pub struct Finding {
     /// The container that it is about; empty if it is about the whole object.
     pub container: String,
     pub text: String,
+    /// True if what was read proves the cause, or the message is known and has only this one; false
+    /// if the advice is a hint.
+    pub certain: bool,
     /// What an operator can do about it, in one sentence.
     pub advice: String,
 }
 
 impl Finding {
     fn new(code: Code, severity: Severity, text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { code, severity, container: String::new(), text: text.into(), advice: advice.into() }
+        let certain = severity != Severity::Unknown;
+        Self { code, severity, container: String::new(), text: text.into(), certain, advice: advice.into() }
     }
 
     pub(crate) fn broken(code: Code, text: impl Into<String>, advice: impl Into<String>) -> Self {
@@ -173,6 +186,11 @@ impl Finding {
 
     pub(crate) fn note(code: Code, text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(code, Severity::Note, text, advice)
+    }
+
+    /// Marks the advice as a hint unless `certain` is true.
+    pub(crate) fn certain_if(self, certain: bool) -> Self {
+        Self { certain: self.certain && certain, ..self }
     }
 
     pub(crate) fn about(self, container: &str) -> Self {

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::container::{Container, Role, list};
 use crate::selector::selects;
 use crate::situation::{Fetched, Situation};
+use crate::windows;
 
 const NAMESPACE_LABEL: &str = "app-health.io/injection";
 const INJECT: &str = "sidecar.istio.io/inject";
@@ -86,14 +87,14 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
             format!("remove the {place} from the Pod template"),
         );
     }
+    if let Some(field) = windows::field(pod) {
+        return pair(format!("the Pod runs on Windows ({field}), for which there is no sidecar"), "");
+    }
     if spec["hostNetwork"] == true {
         return pair(
             "the Pod uses hostNetwork, so the status port would be a port of the node",
             "remove hostNetwork; such a Pod keeps its probes",
         );
-    }
-    if spec["os"]["name"] == "windows" {
-        return pair("the Pod runs on Windows", "");
     }
     let settings = settings()?;
     let context = PodContext { namespace: &situation.namespace, job: false };

@@ -21,6 +21,8 @@ mod sidecar;
 pub mod situation;
 pub mod text;
 mod view;
+mod windows;
+mod wording;
 mod workload;
 
 pub use explanation::{Explanation, Verdict, explain};

@@ -2,6 +2,8 @@
 
 mod declared;
 pub(crate) mod failures;
+pub(crate) mod meaning;
+mod table;
 
 use probe::path::ProbePath;
 use probe::reason::Reason;
@@ -13,6 +15,8 @@ use crate::container::{Container, Role};
 use crate::event::Event;
 use crate::requests::{ProbeKind, is_rewritten, is_sent, named_port};
 use crate::situation::{ProbeResult, Situation};
+use crate::wording::probe::ProbeError;
+use meaning::{Meaning, ProbeContext};
 
 /// The body of Envoy's response to a client that exceeds its rate limit.
 const RATE_LIMITED: &str = "local_rate_limited";
@@ -68,6 +72,12 @@ pub struct ProbeRow {
     pub milliseconds: Option<u64>,
     pub timeout_milliseconds: u64,
     pub advice: String,
+    /// False if the advice is a hint.
+    #[serde(skip)]
+    pub(crate) certain: bool,
+    /// The error that kubelet reports, if it got no status.
+    #[serde(skip)]
+    pub(crate) error: Option<ProbeError>,
 }
 
 impl ProbeRow {
@@ -118,27 +128,31 @@ fn row(
         milliseconds: None,
         timeout_milliseconds: seconds.saturating_mul(1000),
         advice: String::new(),
+        certain: true,
+        error: None,
     };
+    let context = ProbeContext { situation, pod, container, kind, destination };
     let answer =
         situation.answers.iter().find(|answer| answer.container == container.name && answer.kind == kind);
     match answer {
         _ if !is_sent(container, kind) => not_sent(&mut row, container, kind),
-        None => from_kubelet(&mut row, container, kind, events),
+        _ if has_unknown_port(container, sent) => unknown_port(&mut row, sent),
+        None => from_kubelet(&mut row, context, events),
         Some(answer) => {
             row.milliseconds = Some(answer.milliseconds);
             match &answer.result {
                 // The limit concerns this client, not kubelet.
                 ProbeResult::Response { status: 429, body } if body == RATE_LIMITED => {
-                    from_kubelet(&mut row, container, kind, events);
+                    from_kubelet(&mut row, context, events);
                 }
-                ProbeResult::Response { status, body } => response(&mut row, *status, body),
+                ProbeResult::Response { status, body } => response(&mut row, context, *status, body),
                 ProbeResult::Unreachable(reason) => {
                     row.milliseconds = None;
-                    unreachable(&mut row, reason, container, kind, events);
+                    unreachable(&mut row, reason, context, events);
                 }
                 ProbeResult::Forbidden | ProbeResult::Failed(_) => {
                     row.milliseconds = None;
-                    from_kubelet(&mut row, container, kind, events);
+                    from_kubelet(&mut row, context, events);
                 }
             }
         }
@@ -188,44 +202,51 @@ fn not_sent(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind) {
             .to_owned();
 }
 
-fn response(row: &mut ProbeRow, status: u16, body: &str) {
-    row.status = Some(status);
+fn has_unknown_port(container: &Container<'_>, sent: &Value) -> bool {
+    // kubelet also accepts a number in quotes.
+    unnamed(sent).is_some_and(|name| named_port(container, name).is_none() && name.parse::<u16>().is_err())
+}
+
+/// Returns the name of the port to which kubelet sends a probe, if it has a name.
+fn unnamed(sent: &Value) -> Option<&str> {
+    ["httpGet", "tcpSocket"].into_iter().find_map(|handler| sent[handler]["port"].as_str())
+}
+
+/// kubelet reports an error and no failure, so neither counts; the container never gets ready.
+fn unknown_port(row: &mut ProbeRow, sent: &Value) {
+    row.state = State::Failing;
+    row.error = Some(ProbeError::NamedPort);
+    row.text = format!("the container declares no port with the name {}", unnamed(sent).unwrap_or_default());
+    advice::of_error(ProbeError::NamedPort, row.destination).0.clone_into(&mut row.advice);
+}
+
+fn response(row: &mut ProbeRow, context: ProbeContext<'_>, status: u16, body: &str) {
     if (200..400).contains(&status) {
+        row.status = Some(status);
         row.state = State::Passing;
         row.text = status.to_string();
         return;
     }
-    row.state = State::Failing;
-    if row.destination == Destination::Sidecar {
-        let reason = advice::reason_of_body(status, body).unwrap_or(Reason::Application);
-        set_reason(row, reason, status);
-    } else {
-        row.text = format!("the application answers {status}");
-        advice::of_reason(Reason::Application).clone_into(&mut row.advice);
-    }
+    fails(row, context.of_status(status, Some(body)));
 }
 
-fn set_reason(row: &mut ProbeRow, reason: Reason, status: u16) {
-    row.reason = Some(reason.word());
-    row.text = match reason {
-        Reason::Application => format!("the application answers {status}"),
-        reason => format!("{status} {}: {}", reason.word(), reason.text()),
-    };
-    advice::sentence(reason).clone_into(&mut row.advice);
+fn fails(row: &mut ProbeRow, meaning: Meaning) {
+    row.state = State::Failing;
+    row.status = meaning.status;
+    row.reason = meaning.reason.map(Reason::word);
+    row.error = meaning.error;
+    row.text = meaning.text;
+    row.advice = meaning.advice;
+    row.certain = meaning.certain;
 }
 
 /// A connection that the API server is refused, kubelet is refused too. Any other failure may concern
 /// the API server alone.
-fn unreachable(
-    row: &mut ProbeRow,
-    reason: &str,
-    container: &Container<'_>,
-    kind: ProbeKind,
-    events: &[Event],
-) {
-    if !reason.contains("connection refused") {
-        return from_kubelet(row, container, kind, events);
+fn unreachable(row: &mut ProbeRow, reason: &str, context: ProbeContext<'_>, events: &[Event]) {
+    if ProbeError::of(reason) != ProbeError::Refused {
+        return from_kubelet(row, context, events);
     }
+    row.error = Some(ProbeError::Refused);
     row.state = State::Failing;
     let (text, advice) = match row.destination {
         Destination::Sidecar => (
@@ -239,7 +260,8 @@ fn unreachable(
 }
 
 /// Concludes from the container's status and the events what kubelet sees.
-fn from_kubelet(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind, events: &[Event]) {
+fn from_kubelet(row: &mut ProbeRow, context: ProbeContext<'_>, events: &[Event]) {
+    let ProbeContext { container, kind, .. } = context;
     let last = failures::last_event(container.name, kind, events);
     let is_failing = match kind {
         ProbeKind::Readiness => !container.is_ready(),
@@ -247,20 +269,7 @@ fn from_kubelet(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind, 
         ProbeKind::Liveness => false,
     };
     match last {
-        Some(event) if is_failing => {
-            row.state = State::Failing;
-            match failures::status_of(event) {
-                Some(status) if row.destination == Destination::Sidecar => {
-                    row.status = Some(status);
-                    set_reason(row, advice::reason_of_status(status), status);
-                }
-                status => {
-                    row.status = status;
-                    failures::message_of(event).clone_into(&mut row.text);
-                    failures::advice_of(event).clone_into(&mut row.advice);
-                }
-            }
-        }
+        Some(event) if is_failing => fails(row, context.of_event(event)),
         _ if kind == ProbeKind::Readiness && container.is_ready() => {
             row.state = State::Passing;
             "kubelet counts it as passed".clone_into(&mut row.text);

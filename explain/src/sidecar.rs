@@ -1,5 +1,7 @@
 //! The state of the sidecar: readiness, restarts, exits of Envoy.
 
+mod log;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -42,11 +44,21 @@ pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Optio
     let container = containers.iter().find(|container| container.role == Role::Sidecar)?;
     let view = situation.readiness.found();
     let text = |key: &str| view.and_then(|view| view[key].as_str()).map(str::to_owned);
-    let pending = view.map(|view| crate::container::list(&view["pending"])).unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let pending = pending
-        .iter()
-        .map(|each| PendingCondition { condition: word(&each["condition"]), reason: word(&each["reason"]) });
+    let pending = match view {
+        Some(view) => crate::container::list(&view["pending"])
+            .iter()
+            .map(|each| PendingCondition {
+                condition: word(&each["condition"]),
+                reason: word(&each["reason"]),
+            })
+            .collect(),
+        // Without an answer of the sidecar, its log has the same.
+        None if !container.is_ready() => {
+            situation.sidecar_log.found().map(|log| log::pending(log)).unwrap_or_default()
+        }
+        None => Vec::new(),
+    };
     let exits = situation.metrics.found().map(|text| {
         let exits = samples(text).filter(|sample| sample.name == "app_health_agent_envoy_exits_total");
         exits
@@ -63,17 +75,10 @@ pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Optio
         ready: view.and_then(|view| view["ready"].as_bool()).unwrap_or(container.is_ready()),
         phase: text("phase"),
         envoy: text("envoy"),
-        pending: pending.collect(),
+        pending,
         restarts: container.restarts(),
         last_exit,
         envoy_exits: exits.unwrap_or_default(),
-        last_envoy_exit: situation.sidecar_log.found().and_then(|log| last_envoy_exit(log)),
+        last_envoy_exit: situation.sidecar_log.found().and_then(|log| log::last_envoy_exit(log)),
     })
-}
-
-/// Finds the agent's last line `envoy exited unexpectedly status=terminated by SIGKILL seconds=24.4`.
-fn last_envoy_exit(log: &str) -> Option<String> {
-    let lines = log.lines().rev().filter(|line| line.contains("envoy exited unexpectedly"));
-    let statuses = lines.filter_map(|line| line.split_once("status=")?.1.split_once(" seconds="));
-    statuses.map(|(status, _)| status.to_owned()).next()
 }

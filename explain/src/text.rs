@@ -84,7 +84,9 @@ fn finding(text: &mut String, mark: &str, finding: &Finding) {
     line(text, &format!("{mark}{container}{} ({})", finding.text, finding.code.word()));
     if !finding.advice.is_empty() {
         let end = if finding.advice.ends_with(['.', '?']) { "" } else { "." };
-        line(text, &format!("       What to do: {}{end}", finding.advice));
+        let is_hint = finding.severity == Severity::Broken && !finding.certain;
+        let label = if is_hint { "What to check" } else { "What to do" };
+        line(text, &format!("       {label}: {}{end}", finding.advice));
     }
 }
 

@@ -60,6 +60,10 @@ impl<'a> View<'a> {
         self.phase() == "Failed" && self.pod["status"]["reason"].is_string()
     }
 
+    pub(crate) fn has_controller(&self) -> bool {
+        list(&self.pod["metadata"]["ownerReferences"]).iter().any(|owner| owner["controller"] == true)
+    }
+
     pub(crate) fn is_terminating(&self) -> bool {
         self.pod["metadata"]["deletionTimestamp"].is_string()
     }
@@ -67,6 +71,11 @@ impl<'a> View<'a> {
     /// Returns the seconds since a time stamp; `None` if it is not one.
     pub(crate) fn seconds_since(&self, stamp: &str) -> Option<u64> {
         Some(Timestamp::parse(stamp)?.seconds_until(self.now?))
+    }
+
+    /// Returns the seconds to a time stamp; 0 if it is over.
+    pub(crate) fn seconds_until(&self, stamp: &str) -> Option<u64> {
+        Some(self.now?.seconds_until(Timestamp::parse(stamp)?))
     }
 
     /// Returns the newest event with this reason.

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::object::{Kind, ObjectName};
 use crate::situation::{Fetched, Situation};
+use crate::wording::{self, admission};
 
 /// All results of the requests about a workload.
 #[derive(Clone, Debug)]
@@ -88,35 +89,16 @@ fn refused(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {
     let reported =
         || Some(failures.find(|condition| condition["status"] == "True")?["message"].as_str()?.to_owned());
     let message = recorded.or_else(reported)?;
-    let message = message.split_once("is forbidden: ").map_or(message.as_str(), |(_, reason)| reason);
-    let has = |text: &str| message.contains(text);
-    let (code, advice) = match () {
-        () if has("webhook.app-health.io") => (
-            Code::Refused,
-            "the webhook of app-health does not answer: kubectl get pod -n app-health-system. To create Pods without it, see docs/kubernetes.md",
-        ),
-        () if has("webhook") => {
-            (Code::Refused, "look at that webhook: it refuses the Pods, or does not answer")
-        }
-        () if has("exceeded quota") => {
-            (Code::Quota, "raise the quota, or lower the requests, which include those of the sidecar")
-        }
-        () if has("must specify") => (
-            Code::Quota,
-            "the quota requires requests and limits: set them for each container, and for the sidecar in the template",
-        ),
-        () if has("PodSecurity") => (
-            Code::Refused,
-            "change the security context as the message says, or the Pod Security Standard of the namespace",
-        ),
-        () if has("per Container") || has("per Pod") => (
-            Code::Refused,
-            "a LimitRange of the namespace limits it: kubectl describe limitrange. The limits of the sidecar count too",
-        ),
-        () if has("serviceaccount") => (Code::Refused, "create the service account in this namespace"),
-        () => (Code::Refused, "the message is that of the API server"),
-    };
-    Some(Finding::broken(code, format!("its Pods cannot be created: {message}"), advice))
+    let reason = admission::reason(&message);
+    let known = admission::TABLE.iter().find(|(_, wording)| wording::matches(wording.pattern, reason));
+    let (code, advice) = known.map_or(
+        (Code::Refused, "the message is that of the API server, and is not known here"),
+        |(code, wording)| (*code, wording.advice),
+    );
+    Some(
+        Finding::broken(code, format!("its Pods cannot be created: {reason}"), advice)
+            .certain_if(known.is_some()),
+    )
 }
 
 fn failed_job(workload: &Value) -> Option<Finding> {

@@ -2,11 +2,15 @@
 
 mod crash;
 
+use probe::reason::Reason;
+
+use crate::causes::hook;
 use crate::clock::Timestamp;
 use crate::container::{Container, Role, Terminated};
 use crate::finding::{Code, Finding};
 use crate::requests::ProbeKind;
 use crate::view::View;
+use crate::wording::probe::ProbeError;
 
 /// How long a container that was restarted repeatedly still counts as crashing, in seconds: kubelet
 /// resets its back-off after this time.
@@ -50,16 +54,13 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     } else if let Some(kind) = killed_by(view, container, terminated) {
         by_probe(view, container, terminated, kind)
     } else if let Some(message) = failed_hook(view, container, terminated) {
-        Finding::broken(
-            Code::ContainerConfig,
-            format!("kubelet kills the container because its postStart hook fails: {message}"),
-            "correct the hook: kubelet runs it when the container starts, at once with the application",
-        )
+        hook::post_start(view, container, message)
     } else {
-        let message = match (terminated.message(), view.last_line(container.name)) {
-            ("", None) => String::new(),
-            ("", Some(line)) => format!("; its last line: {line}"),
-            (message, _) => format!(": {message}"),
+        let line = view.last_line(container.name).unwrap_or_default();
+        let (line, message) = match (terminated.message(), line.as_str()) {
+            ("", "") => ("", String::new()),
+            ("", line) => (line, format!("; its last line: {line}")),
+            (message, _) => (message, format!(": {message}")),
         };
         let (text, advice) = if terminated.exit_code() == 0 {
             (
@@ -74,8 +75,8 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         } else {
             format!(" with {}", terminated.describe())
         };
-        let advice = crash::advice(terminated, &message).unwrap_or(advice);
-        Finding::broken(Code::Application, format!("{text}{how}{message}"), advice)
+        let (advice, is_certain) = crash::advice(terminated, line).unwrap_or((advice, true));
+        Finding::broken(Code::Application, format!("{text}{how}{message}"), advice).certain_if(is_certain)
     };
     Some(finding.about(container.name))
 }
@@ -125,19 +126,22 @@ fn by_probe(
     kind: ProbeKind,
 ) -> Finding {
     let failure = super::probe::last_failure(view, container.name, kind);
-    let why = failure.as_ref().map(|(text, _)| format!(": {text}")).unwrap_or_default();
+    let why = failure.as_ref().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
+    let is_certain = failure.as_ref().is_some_and(|failure| failure.certain);
+    let is_of_network = failure.as_ref().is_some_and(|failure| failure.error == Some(ProbeError::NoRoute));
+    let is_unknown_path =
+        failure.as_ref().is_some_and(|failure| failure.reason == Some(Reason::UnknownProbe));
     let mut advice =
-        failure.map_or_else(|| "look at the events of the probe".to_owned(), |(_, advice)| advice);
-    if kind == ProbeKind::Liveness && is_killed_at_start(view, container, terminated) {
+        failure.map_or_else(|| "look at the events of the probe".to_owned(), |failure| failure.advice);
+    let is_slow_start = !is_of_network && !is_unknown_path;
+    if is_slow_start && kind == ProbeKind::Liveness && is_killed_at_start(view, container, terminated) {
         advice = format!(
             "the probe fails from the start of the container: if the application starts slowly, declare a startupProbe; else {advice}"
         );
     }
-    Finding::broken(
-        Code::Probe,
-        format!("kubelet kills the container because its {} probe fails{why}", kind.word()),
-        advice,
-    )
+    let code = if is_of_network { Code::Network } else { Code::Probe };
+    let text = format!("kubelet kills the container because its {} probe fails{why}", kind.word());
+    Finding::broken(code, text, advice).certain_if(is_certain)
 }
 
 /// Returns true if the liveness probe cannot have succeeded in the last run: without a startup probe,

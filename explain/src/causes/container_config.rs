@@ -3,9 +3,8 @@
 use crate::container::Container;
 use crate::finding::{Code, Finding};
 use crate::view::View;
+use crate::wording;
 
-/// What to do if the node cannot execute the file of the command.
-pub(super) const EXEC_FORMAT: &str = "the image is made for another CPU architecture than that of the node, or its command is a script without #!: use an image for both, or a nodeSelector";
 const REASONS: [&str; 6] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -30,28 +29,17 @@ fn of(container: &Container<'_>) -> Option<Finding> {
             is_start.then(|| ("StartError", terminated.message().to_owned()))?
         }
     };
-    let lower = message.to_lowercase();
-    let has = |text: &str| lower.contains(text);
-    let advice = match () {
-        () if has("configmap") => "create the ConfigMap or the key, or mark the reference as optional",
-        () if has("secret") => "create the Secret or the key, or mark the reference as optional",
-        () if has("runasnonroot") => {
-            "set runAsUser to a number other than 0, or use an image with another user"
+    let line = message.lines().next().unwrap_or_default();
+    let known = wording::find(wording::container::TABLE, line);
+    let advice = match known {
+        Some(known) => known.advice,
+        None if reason == "PostStartHookError" => {
+            "look at the postStart hook and at the log of the container"
         }
-        () if has("exec format error") => EXEC_FORMAT,
-        () if has("error mounting") || has("subpath") => {
-            "compare volumeMounts, and subPath, with the files of the volume and of the image"
-        }
-        () if has("executable file not found") || has("no such file") => {
-            "correct the command of the container"
-        }
-        () if has("permission denied") => {
-            "the file of the command is not executable for the container's user: correct its mode in the image"
-        }
-        () if reason == "PostStartHookError" => "look at the postStart hook and at the log of the container",
-        () => "the message is that of the container runtime",
+        None => "the message is that of the container runtime, and is not known here",
     };
-    let text =
-        format!("the container cannot be created: {reason}: {}", message.lines().next().unwrap_or_default());
-    Some(Finding::broken(Code::ContainerConfig, text, advice).about(container.name))
+    let code = if reason == "PostStartHookError" { Code::Hook } else { Code::ContainerConfig };
+    let is_certain = known.is_some() || reason == "PostStartHookError";
+    let text = format!("the container cannot be created: {reason}: {line}");
+    Some(Finding::broken(code, text, advice).certain_if(is_certain).about(container.name))
 }

@@ -3,6 +3,7 @@
 use crate::container::Container;
 use crate::finding::{Code, Finding};
 use crate::view::View;
+use crate::wording;
 
 /// How long an image may be pulled before that is remarkable, in seconds.
 const PULL: u64 = 60;
@@ -35,45 +36,42 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         .filter(|event| event.reason == "Failed" && event.container == container.name);
     let pulled = pulls.map(|event| event.line()).find(|line| line.contains("pull") && line.contains(": "));
     let message = match reason {
-        "ImagePullBackOff" => pulled.unwrap_or(waiting),
+        // Since Kubernetes 1.32 it has the message of the registry itself.
+        "ImagePullBackOff" => {
+            match waiting.strip_prefix("Back-off pulling image ").and_then(|rest| rest.split_once("\": ")) {
+                Some((_, message)) => message,
+                None => pulled.unwrap_or(waiting),
+            }
+        }
         _ => waiting,
     };
     let is_sidecar = view.sidecar.as_ref().is_some_and(|sidecar| sidecar.container == container.name);
-    let lower = message.to_lowercase();
-    let has = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
+    let line = message.lines().next().unwrap_or_default();
+    let known = wording::find(wording::image::TABLE, line).map(|known| known.advice);
+    let missing_secrets = view
+        .last_event(&["FailedToRetrieveImagePullSecret"])
+        .filter(|_| known.is_none_or(|advice| advice.contains("imagePullSecrets")));
     let advice = match () {
-        () if reason == "InvalidImageName" => "correct the image of the container",
+        () if reason == "InvalidImageName" => Some("correct the image of the container"),
         () if reason == "ErrImageNeverPull" => {
-            "imagePullPolicy is Never: load the image onto the node, or change the policy"
+            Some("imagePullPolicy is Never: load the image onto the node, or change the policy")
         }
-        () if is_sidecar => {
-            "set --image of the webhook, or imagePullSecrets in its template, to what the nodes can pull, and create the Pod again"
-        }
-        () if has(&["no match for platform", "no matching manifest"]) => {
-            "the image does not exist for the CPU architecture of the node: build it for both, or use a nodeSelector"
-        }
-        () if has(&["toomanyrequests", "too many requests", "rate limit"]) => {
-            "the registry limits anonymous pulls: add imagePullSecrets, or use a mirror"
-        }
-        () if has(&["x509", "certificate"]) => {
-            "the node does not trust the certificate of the registry: add its CA to the container runtime"
-        }
-        () if has(&["no space left"]) => "the disk of the node is full: free space, or use a larger one",
-        // A registry does not say whether a private repository exists.
-        () if has(&["repository does not exist", "insufficient_scope"]) => {
-            "check the name of the image; if its repository is private, imagePullSecrets of the Pod or of its service account"
-        }
-        () if has(&["unauthorized", "denied", "forbidden"]) => {
-            "check imagePullSecrets of the Pod or of its service account"
-        }
-        () if has(&["not found", "manifest unknown"]) => "check the name and the tag of the image",
-        () => "can the node reach the registry? Check the name of the image and the registry",
+        () if reason == "SignatureValidationFailed" => Some(
+            "the runtime does not accept the signature of the image: sign it, or change the policy of the node",
+        ),
+        () if is_sidecar && known != Some(wording::image::DISK) => Some(
+            "set --image of the webhook, or imagePullSecrets in its template, to what the nodes can pull, and create the Pod again",
+        ),
+        () if missing_secrets.is_some() => Some(
+            "a Secret of imagePullSecrets does not exist in the namespace: create it, or correct its name",
+        ),
+        () => known,
     };
-    let text = format!(
-        "the image {image} cannot be pulled: {reason}: {}",
-        message.lines().next().unwrap_or_default()
-    );
-    Some(Finding::broken(Code::Image, text, advice).about(container.name))
+    let is_certain = advice.is_some() && (!is_sidecar || known.is_some());
+    let advice =
+        advice.unwrap_or("can the node reach the registry? Check the name of the image and the registry");
+    let text = format!("the image {image} cannot be pulled: {reason}: {line}");
+    Some(Finding::broken(Code::Image, text, advice).certain_if(is_certain).about(container.name))
 }
 
 /// A large image may take minutes.

@@ -4,7 +4,10 @@ use crate::clock::age;
 use crate::container::list;
 use crate::finding::{Code, Finding};
 use crate::view::View;
+use crate::wording::{self, failed_pod};
 
+/// kubelet writes it before the message of a Pod that it does not admit.
+const REJECTED: &str = "Pod was rejected: ";
 /// How long after its deadline a deleted Pod counts as stuck, in seconds.
 const OVERDUE: u64 = 30;
 
@@ -20,29 +23,27 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         "Failed" if status["reason"].is_string() => {
             let reason = status["reason"].as_str().unwrap_or_default();
             let message = status["message"].as_str().unwrap_or_default().trim();
-            let advice = match reason {
-                "Evicted" => {
-                    "raise the requests of the Pod, or free resources of the node; its controller creates another Pod"
-                }
-                "DeadlineExceeded" => "raise activeDeadlineSeconds, or find out why the work takes longer",
-                "Preempting" => {
-                    "a critical Pod needed its place: raise the priority of the Pod, or add nodes; its controller creates another Pod"
-                }
-                "NodePorts" => "another Pod or process of the node has the hostPort; choose another one",
-                "UnexpectedAdmissionError" => {
-                    "kubelet could not give it a device or CPUs: look at the device plugin of the node"
-                }
-                reason if reason.starts_with("OutOf") => {
-                    "kubelet has no room for it, though it was assigned to the node: is spec.nodeName set, or another scheduler at work? Delete the Pod"
-                }
-                "NodeLost" | "NodeShutdown" | "Terminated" | "NodeAffinity" => {
-                    "look at the node; its controller creates another Pod"
-                }
-                _ => "the message is that of kubelet or of a controller",
-            };
-            vec![Finding::broken(Code::Failed, format!("the Pod has failed: {reason}: {message}"), advice)]
+            let line = format!("{reason}: {}", message.strip_prefix(REJECTED).unwrap_or(message));
+            let known = wording::find(failed_pod::TABLE, &line);
+            let advice = known.map_or(
+                "the message is that of kubelet or of a controller, and is not known here",
+                |known| known.advice,
+            );
+            let advice = format!("{advice}{}", replacement(view, reason));
+            let text = format!("the Pod has failed: {reason}: {message}");
+            vec![Finding::broken(Code::Failed, text, advice).certain_if(known.is_some())]
         }
         _ => Vec::new(),
+    }
+}
+
+/// Returns whether a failed Pod comes back: only a controller creates another one.
+fn replacement(view: &View<'_>, reason: &str) -> &'static str {
+    let is_of_job = list(&view.pod["metadata"]["ownerReferences"]).iter().any(|owner| owner["kind"] == "Job");
+    match () {
+        () if reason == "DeadlineExceeded" || is_of_job => "",
+        () if view.has_controller() => "; its controller creates another Pod",
+        () => "; it has no controller, so nothing creates another Pod",
     }
 }
 

@@ -1,12 +1,11 @@
 //! Finds probes that fail now, or failed shortly before.
 
-use probe::reason::Reason;
-
-use crate::advice;
+use crate::causes::network;
 use crate::clock::Timestamp;
 use crate::container::Role;
 use crate::finding::{Code, Finding};
-use crate::probes::{Destination, ProbeRow, State, failures, is_copied};
+use crate::probes::meaning::{Meaning, ProbeContext};
+use crate::probes::{ProbeRow, State, failures, is_copied};
 use crate::requests::ProbeKind;
 use crate::view::View;
 
@@ -19,11 +18,11 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if view.is_terminating() {
         return Vec::new();
     }
+    // Another cause has those whose packets are lost.
+    let rows = || view.probes.iter().filter(|row| !network::explains(view, row));
     let mut findings: Vec<Finding> =
-        view.probes.iter().filter(|row| row.state == State::Failing).map(|row| failing(view, row)).collect();
-    findings.extend(
-        view.probes.iter().filter(|row| row.state != State::Failing).filter_map(|row| recovered(view, row)),
-    );
+        rows().filter(|row| row.state == State::Failing).map(|row| failing(view, row)).collect();
+    findings.extend(rows().filter(|row| row.state != State::Failing).filter_map(|row| recovered(view, row)));
     findings
 }
 
@@ -40,8 +39,7 @@ fn failing(view: &View<'_>, row: &ProbeRow) -> Finding {
         return startup(view, row).about(&row.container);
     }
     // kubelet has not reached the threshold yet, or the failure has just begun.
-    let finding = Finding::broken(Code::Probe, text, row.advice.clone());
-    finding.about(&row.container)
+    Finding::broken(Code::Probe, text, row.advice.clone()).certain_if(row.certain).about(&row.container)
 }
 
 /// A startup probe may fail for a while; only then kubelet kills the container.
@@ -58,7 +56,7 @@ fn startup(view: &View<'_>, row: &ProbeRow) -> Finding {
         "the startup probe has not succeeded yet, and kubelet kills the container {allowed} s after its start: {}",
         row.text
     );
-    Finding::broken(Code::Startup, text, row.advice.clone())
+    Finding::broken(Code::Startup, text, row.advice.clone()).certain_if(row.certain)
 }
 
 /// The probe passes now, but kubelet has not seen enough successes, or it fails from time to time.
@@ -72,10 +70,10 @@ fn recovered(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
         return None;
     }
     let (text, advice) = match last_failure(view, &row.container, row.probe) {
-        Some((failure, advice)) => (format!("the readiness probe passes now, but kubelet counts the container as not ready; it last failed with: {failure}"), advice),
+        Some(failure) => (format!("the readiness probe passes now, but kubelet counts the container as not ready; it last failed with: {}", failure.text), failure.advice),
         None => ("the readiness probe passes now, and kubelet counts the container as not ready; it sends the next probe within its period".to_owned(), "wait for a period; if it stays so, look at the events".to_owned()),
     };
-    Some(Finding::broken(Code::ProbeRecovered, text, advice).about(&row.container))
+    Some(Finding::broken(Code::ProbeRecovered, text, advice).certain_if(false).about(&row.container))
 }
 
 /// Returns a note if the probe of a ready container passes now, but has failed recently, and not
@@ -89,32 +87,23 @@ pub(super) fn flapping(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
     if row.state != State::Passing || !container.is_ready() || !is_recent {
         return None;
     }
-    let (text, _) = last_failure(view, &row.container, row.probe)?;
+    let failure = last_failure(view, &row.container, row.probe)?;
     let text = format!(
-        "the {} probe passes now, but has failed within the last ten minutes: {text}",
-        row.probe.word()
+        "the {} probe passes now, but has failed within the last ten minutes: {}",
+        row.probe.word(),
+        failure.text
     );
     let advice = "it fails from time to time: compare its timeout with the latency, and use --watch";
     Some(Finding::note(Code::ProbeRecovered, text, advice).about(&row.container))
 }
 
-/// Returns text and advice for the newest event about a failure of this probe.
-pub(super) fn last_failure(view: &View<'_>, container: &str, kind: ProbeKind) -> Option<(String, String)> {
+/// Returns what the newest event about a failure of this probe means.
+pub(super) fn last_failure(view: &View<'_>, container: &str, kind: ProbeKind) -> Option<Meaning> {
     let row = view.probes.iter().find(|row| row.container == container && row.probe == kind)?;
     let event = failures::last_event(container, kind, &view.events)?;
-    let status = failures::status_of(event).filter(|_| row.destination == Destination::Sidecar);
-    Some(match status {
-        Some(status) => match advice::reason_of_status(status) {
-            Reason::Application => {
-                (format!("the application answers {status}"), "look at the application's log".to_owned())
-            }
-            reason => (
-                format!("{status} {}: {}", reason.word(), reason.text()),
-                advice::sentence(reason).to_owned(),
-            ),
-        },
-        None => (failures::message_of(event).to_owned(), failures::advice_of(event).to_owned()),
-    })
+    let container = view.containers.iter().find(|each| each.name == container)?;
+    let (situation, pod, destination) = (view.situation, view.pod, row.destination);
+    Some(ProbeContext { situation, pod, container, kind, destination }.of_event(event))
 }
 
 /// Returns true if a container of the application has this probe.

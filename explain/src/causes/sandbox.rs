@@ -2,19 +2,18 @@
 
 use crate::finding::{Code, Finding};
 use crate::view::View;
+use crate::wording::{self, sandbox};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let has_address = view.pod["status"]["podIP"].is_string();
     let event = view.last_event(&["FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady"]);
     let event = event.filter(|_| !has_address && view.phase() == "Pending");
-    let text = event.map(|event| format!("the sandbox of the Pod cannot be created: {}", event.line()));
-    text.map(|text| {
-        Finding::broken(
-            Code::Sandbox,
-            text,
-            "look at the network plugin and the container runtime of the node",
-        )
-    })
-    .into_iter()
-    .collect()
+    let finding = event.map(|event| {
+        let known = wording::find(sandbox::TABLE, event.line());
+        let advice = known
+            .map_or("look at the network plugin and the container runtime of the node", |known| known.advice);
+        let text = format!("the sandbox of the Pod cannot be created: {}", event.line());
+        Finding::broken(Code::Sandbox, text, advice).certain_if(known.is_some())
+    });
+    finding.into_iter().collect()
 }

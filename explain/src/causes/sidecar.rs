@@ -1,5 +1,6 @@
 //! The sidecar runs, but is not ready.
 
+use crate::causes::network;
 use crate::container::{Role, list};
 use crate::finding::{Code, Finding};
 use crate::view::View;
@@ -24,9 +25,13 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             advice(&pending.condition, &pending.reason),
         )];
     }
+    if network::is_blocked(view) {
+        return Vec::new();
+    }
     let exits = sidecar.last_exit.as_ref().filter(|_| container.restarts() > 0);
     let last = exits.map(|exit| format!("; it was restarted after {exit}")).unwrap_or_default();
-    vec![about(format!("the sidecar is not ready, and its reasons could not be read{last}"), "read its log")]
+    let text = format!("the sidecar is not ready, and its reasons could not be read{last}");
+    vec![about(text, "read its log").certain_if(false)]
 }
 
 /// Returns what to do about a condition of docs/configuration.md.

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::view::View;
+use crate::wording;
 
 const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedMapVolume"];
 const SUMMARY: &str = "Unable to attach or mount volumes";
@@ -20,26 +21,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     }
     let Some(event) = last_failure(view) else { return Vec::new() };
     let message = event.line();
-    let lower = message.to_lowercase();
-    let has = |text: &str| lower.contains(text);
-    let advice = match () {
-        () if has("serviceaccount") => "create the service account in the namespace of the Pod",
-        () if has("not registered") => {
-            "kubelet has not read the object yet; if it stays so, look at the log of kubelet"
-        }
-        () if has("configmap") || has("config key") => {
-            "create the ConfigMap in the namespace of the Pod, or mark the volume as optional"
-        }
-        () if has("secret") => {
-            "create the Secret in the namespace of the Pod, or mark the volume as optional"
-        }
-        () if has("multi-attach") => {
-            "the volume is attached to another node: stop the Pod that uses it there"
-        }
-        () if has("hostpath") => "create the path on the node, or change the type of the volume",
-        () => "look at the claim and the driver: kubectl describe pvc",
-    };
-    vec![Finding::broken(Code::Volume, format!("a volume cannot be mounted: {message}"), advice)]
+    let known = wording::find(wording::volume::TABLE, message);
+    let advice = known.map_or("look at the claim and the driver: kubectl describe pvc", |known| known.advice);
+    let text = format!("a volume cannot be mounted: {message}");
+    vec![Finding::broken(Code::Volume, text, advice).certain_if(known.is_some())]
 }
 
 /// Returns the newest failure. kubelet mounts the volumes before it creates the sandbox, so a failure

@@ -1,9 +1,10 @@
 //! The probe as the user wrote it.
 
-use injector::{ORIGINAL_PROBES_ANNOTATION, PROBERS_ENV};
+use injector::ORIGINAL_PROBES_ANNOTATION;
 use serde_json::Value;
 
-use crate::container::{Container, Role, list};
+use super::table::{self, Entry};
+use crate::container::Container;
 use crate::requests::{ProbeKind, is_rewritten};
 
 /// Returns the original of a rewritten probe: from the annotation, or else what the prober table
@@ -18,16 +19,11 @@ pub(super) fn original(pod: &Value, container: &Container<'_>, kind: ProbeKind) 
     let original = originals.map(|originals| originals[container.name][kind.field()].clone());
     original.filter(Value::is_object).or_else(|| {
         let path = sent["httpGet"]["path"].as_str()?;
-        table(pod)?.get(path).cloned()
+        match table::entry(pod, path) {
+            Entry::Declared(probe) => Some(probe),
+            Entry::Missing(_) | Entry::Unknown => None,
+        }
     })
-}
-
-/// Returns the prober table of the sidecar.
-fn table(pod: &Value) -> Option<Value> {
-    let containers = Container::all(pod);
-    let sidecar = containers.iter().find(|container| container.role == Role::Sidecar)?;
-    let variable = list(&sidecar.spec["env"]).iter().find(|variable| variable["name"] == PROBERS_ENV)?;
-    serde_json::from_str(variable["value"].as_str()?).ok()
 }
 
 /// Describes a probe as kubectl does: `http-get http://:8080/ready timeout=1s period=10s

@@ -58,22 +58,34 @@ pub(super) fn since(
     logged.or_else(recorded)
 }
 
-/// Finds the first line after the last success. A line is a time stamp, and Envoy's line with
-/// `probe app/readyz: refused, was ok`.
+/// Finds the first line after the last success.
 fn since_log(log: &str, container: &str, kind: ProbeKind) -> Option<String> {
-    let words = format!("probe {container}/{}: ", kind.label());
     let mut since = None;
-    for line in log.lines() {
-        let Some((_, rest)) = line.split_once(words.as_str()) else { continue };
-        let reason = rest.split([',', ' ']).next().unwrap_or_default();
-        let stamp = line.split(' ').next().unwrap_or_default();
-        if Reason::ALL.iter().any(|known| known.is_success() && known.word() == reason) {
+    for (stamp, reason) in logged(log, container, kind.label()) {
+        if reason.is_success() {
             since = None;
         } else if since.is_none() {
             since = Some(stamp.to_owned());
         }
     }
     since
+}
+
+/// Returns the newest word that the log has for a probe or a hook.
+pub(crate) fn last_word(log: &str, container: &str, label: &str) -> Option<Reason> {
+    logged(log, container, label).last().map(|(_, reason)| reason)
+}
+
+/// Returns time stamp and reason of each line about a probe or a hook: a time stamp, and Envoy's line
+/// with `probe app/readyz: refused, was ok`.
+fn logged<'a>(log: &'a str, container: &str, label: &str) -> impl Iterator<Item = (&'a str, Reason)> {
+    let words = format!("probe {container}/{label}: ");
+    log.lines().filter_map(move |line| {
+        let (_, rest) = line.split_once(words.as_str())?;
+        let word = rest.split([',', ' ', '"']).next().unwrap_or_default();
+        let reason = Reason::ALL.into_iter().find(|known| known.word() == word)?;
+        Some((line.split(' ').next().unwrap_or_default(), reason))
+    })
 }
 
 fn of<'a>(container: &'a str, kind: ProbeKind, events: &'a [Event]) -> impl Iterator<Item = &'a Event> {
@@ -88,32 +100,8 @@ pub(crate) fn last_event<'a>(container: &'a str, kind: ProbeKind, events: &'a [E
     of(container, kind, events).last()
 }
 
-/// Returns the status in `Readiness probe failed: HTTP probe failed with statuscode: 502`.
-pub(crate) fn status_of(event: &Event) -> Option<u16> {
-    event.message.split_once("statuscode: ")?.1.trim().parse().ok()
-}
-
-/// Returns what follows `Readiness probe failed: `.
+/// Returns what follows `Readiness probe failed: `, or `Readiness probe errored: ` (to Kubernetes 1.32),
+/// or `Readiness probe errored and resulted in unknown state: `.
 pub(crate) fn message_of(event: &Event) -> &str {
     event.line().split_once(": ").map_or(event.line(), |(_, rest)| rest)
-}
-
-/// Returns what to do about a failure that kubelet itself reports.
-pub(crate) fn advice_of(event: &Event) -> &'static str {
-    let message = event.message.as_str();
-    let has = |text: &str| message.contains(text);
-    match () {
-        () if has(":15020") && has("connection refused") => {
-            "Envoy has exited, or the Pod is terminating: read the log of the sidecar, with --previous"
-        }
-        () if has(":15020") => "Envoy does not answer in time: give the sidecar more CPU",
-        () if has("connection refused") => {
-            "check the port, and whether the application listens on the Pod's address"
-        }
-        () if has("context deadline exceeded") || has("timed out") || has("i/o timeout") => {
-            "raise timeoutSeconds, or find out what the application waits for"
-        }
-        () if has("statuscode") => "look at the application's log",
-        () => "the message is that of the probe itself: look at the command, or at the application's log",
-    }
 }

@@ -1,0 +1,156 @@
+//! What a failed probe means: the status that kubelet gets, or the error that it reports.
+
+use probe::reason::Reason;
+use serde_json::Value;
+
+use super::table::{self, Entry};
+use super::{Destination, failures};
+use crate::advice;
+use crate::container::Container;
+use crate::event::Event;
+use crate::requests::ProbeKind;
+use crate::situation::Situation;
+use crate::wording::probe::ProbeError;
+
+/// A probe, and where to look for what it answers.
+#[derive(Clone, Copy)]
+pub(crate) struct ProbeContext<'a> {
+    pub(crate) situation: &'a Situation,
+    pub(crate) pod: &'a Value,
+    pub(crate) container: &'a Container<'a>,
+    pub(crate) kind: ProbeKind,
+    pub(crate) destination: Destination,
+}
+
+/// What a failure means.
+#[derive(Clone, Debug)]
+pub(crate) struct Meaning {
+    pub(crate) status: Option<u16>,
+    /// The word of docs/answers.md.
+    pub(crate) reason: Option<Reason>,
+    /// The error that kubelet reports, if it got no status.
+    pub(crate) error: Option<ProbeError>,
+    pub(crate) text: String,
+    pub(crate) advice: String,
+    /// False if something else may be meant.
+    pub(crate) certain: bool,
+}
+
+impl ProbeContext<'_> {
+    /// Returns what an event of kubelet means.
+    pub(crate) fn of_event(&self, event: &Event) -> Meaning {
+        let message = failures::message_of(event);
+        match self.error(message) {
+            ProbeError::Status(status) => self.of_status(status, None),
+            error => {
+                let (advice, certain) = advice::of_error(error, self.destination);
+                Meaning {
+                    status: None,
+                    reason: None,
+                    error: Some(error),
+                    text: message.to_owned(),
+                    advice: advice.to_owned(),
+                    certain,
+                }
+            }
+        }
+    }
+
+    /// The output of a command may contain anything.
+    fn error(&self, message: &str) -> ProbeError {
+        let error = ProbeError::of(message);
+        let is_of_command =
+            matches!(error, ProbeError::CommandTimeout | ProbeError::NoCommand | ProbeError::Other);
+        if (self.destination == Destination::Command) == is_of_command { error } else { ProbeError::Other }
+    }
+
+    /// Returns what a status means; the body is known if the API server has sent the probe.
+    pub(crate) fn of_status(&self, status: u16, body: Option<&str>) -> Meaning {
+        let (reason, certain) = if self.destination == Destination::Sidecar {
+            let own = body.map(|body| advice::reason_of_body(status, body).unwrap_or(Reason::Application));
+            own.map_or_else(|| self.resolve(status), |reason| (reason, true))
+        } else {
+            (Reason::Application, true)
+        };
+        let mut meaning = Meaning {
+            status: Some(status),
+            reason: (self.destination == Destination::Sidecar).then_some(reason),
+            error: None,
+            text: format!("{status} {}: {}", reason.word(), reason.text()),
+            advice: advice::sentence(reason).to_owned(),
+            certain,
+        };
+        match reason {
+            Reason::Application => {
+                meaning.text = format!("the application answers {status}");
+                advice::of_application(status).clone_into(&mut meaning.advice);
+            }
+            Reason::UnknownProbe => {
+                if let Some(sidecar) = self.lost() {
+                    meaning.text = format!(
+                        "{}: the prober table of the sidecar has no entry {}",
+                        meaning.text,
+                        self.path()
+                    );
+                    meaning.advice = format!(
+                        "the table was lost or replaced after the injection, for example by a patch: compare ISTIO_KUBE_APP_PROBERS of the container {sidecar}, and inject the original manifest again"
+                    );
+                    meaning.certain = true;
+                }
+            }
+            Reason::Closed if self.is_https() => {
+                "the TLS handshake succeeded, and then the server closed the connection: it probably requires a client certificate, which neither kubelet nor the sidecar has. Let it accept this path without one, or probe another port".clone_into(&mut meaning.advice);
+                meaning.certain = false;
+            }
+            _ => {}
+        }
+        meaning
+    }
+
+    /// Tells a status of the filter from one of the application, of which kubelet reports nothing
+    /// but the number.
+    fn resolve(&self, status: u16) -> (Reason, bool) {
+        let logged = self.situation.sidecar_log.found();
+        let logged = logged.and_then(|log| failures::last_word(log, self.container.name, self.kind.label()));
+        match logged {
+            Some(Reason::Application) => return (Reason::Application, true),
+            Some(reason) if reason.status() == status => return (reason, true),
+            _ => {}
+        }
+        match status {
+            // The filter logs no word for a path that it does not know.
+            404 if self.lost().is_some() => (Reason::UnknownProbe, true),
+            // kubelet sends a GET without a body, and these two concern hooks and other requests.
+            400 | 403 | 404 | 405 => (Reason::Application, status != 404 || self.entry() != Entry::Unknown),
+            503 => (Reason::Application, false),
+            520.. => (advice::reason_of_status(status), true),
+            // A gateway or a limiter sends them too.
+            status => {
+                let reason = advice::reason_of_status(status);
+                (reason, reason == Reason::Application)
+            }
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.container.spec[self.kind.field()]["httpGet"]["path"].as_str().unwrap_or_default()
+    }
+
+    fn entry(&self) -> Entry {
+        table::entry(self.pod, self.path())
+    }
+
+    /// Returns the name of the sidecar if its table lacks the path of this probe.
+    fn lost(&self) -> Option<String> {
+        match self.entry() {
+            Entry::Missing(sidecar) => Some(sidecar),
+            Entry::Declared(_) | Entry::Unknown => None,
+        }
+    }
+
+    /// Returns true if the probe as it was written is sent over TLS.
+    fn is_https(&self) -> bool {
+        let declared = super::declared::original(self.pod, self.container, self.kind);
+        declared.is_some_and(|probe| probe["httpGet"]["scheme"] == "HTTPS")
+    }
+}

@@ -1,0 +1,159 @@
+//! Why the API server refuses to create a Pod.
+
+use super::{Wording, wording};
+use crate::finding::Code;
+
+const LIMIT_RANGE: &str = "a LimitRange of the namespace limits it: kubectl describe limitrange. The limits of the sidecar count too";
+const LIMITRANGER: &str = "plugin/pkg/admission/limitranger/admission.go";
+const QUOTA: &str = "apiserver, admission/plugin/resourcequota/controller.go";
+const WEBHOOK: &str = "look at that webhook: it refuses the Pods, or does not answer";
+const OWN_WEBHOOK: &str = "the webhook of app-health does not answer: kubectl get pod -n app-health-system. To create Pods without it, see docs/kubernetes.md";
+const DISPATCHER: &str = "apiserver, admission/plugin/webhook";
+const SERVICE_ACCOUNT: &str = "plugin/pkg/admission/serviceaccount/admission.go";
+
+/// Patterns of the reason, which follows `pods "web-1-" is forbidden: `, or of the whole message.
+pub(crate) const TABLE: &[(Code, Wording)] = &[
+    (
+        Code::Refused,
+        wording("*failed calling webhook \"*.webhook.app-health.io\": *", DISPATCHER, OWN_WEBHOOK),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "*failed calling webhook \"*\": *",
+            DISPATCHER,
+            "that webhook does not answer: do its Pods run, and does its Service have endpoints?",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "admission webhook \"*\" denied the request*",
+            DISPATCHER,
+            "that webhook refuses the Pods: change the Pod template as its message says",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "ValidatingAdmissionPolicy '*' with binding '*' denied request: *",
+            "apiserver, admission/plugin/policy/validating",
+            "change the Pod template as the message says, or the policy",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "unable to validate against any security context constraint: *",
+            "OpenShift, apiserver-library-go, securitycontextconstraints/sccadmission",
+            "OpenShift allows no security context constraint with these settings: let the service account use one, such as nonroot-v2 (oc adm policy add-scc-to-user nonroot-v2 -z NAME), or change the field that the message names, which may be that of the sidecar's template",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "violates PodSecurity \"*\": *",
+            "pod-security-admission, admission/admission.go",
+            "change the security context as the message says, or the Pod Security Standard of the namespace",
+        ),
+    ),
+    (
+        Code::Quota,
+        wording(
+            "exceeded quota: *, requested: *, used: *, limited: *",
+            QUOTA,
+            "raise the quota, or lower the requests, which include those of the sidecar",
+        ),
+    ),
+    (
+        Code::Quota,
+        wording(
+            "failed quota: *: must specify *",
+            QUOTA,
+            "the quota requires requests and limits: set them for each container, and for the sidecar in the template",
+        ),
+    ),
+    (
+        Code::Quota,
+        wording(
+            "insufficient quota to match these scopes: *",
+            QUOTA,
+            "the namespace has no quota for this priority class: create one, or use another class",
+        ),
+    ),
+    (Code::Refused, wording("*minimum * usage per Container is *", LIMITRANGER, LIMIT_RANGE)),
+    (Code::Refused, wording("*minimum * usage per Pod is *", LIMITRANGER, LIMIT_RANGE)),
+    (Code::Refused, wording("*maximum * usage per Container is *", LIMITRANGER, LIMIT_RANGE)),
+    (Code::Refused, wording("*maximum * usage per Pod is *", LIMITRANGER, LIMIT_RANGE)),
+    (Code::Refused, wording("* max limit to request ratio per * is *", LIMITRANGER, LIMIT_RANGE)),
+    (
+        Code::Refused,
+        wording(
+            "error looking up service account *: serviceaccount \"*\" not found",
+            SERVICE_ACCOUNT,
+            "create the service account in this namespace",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "no API token found for service account *",
+            SERVICE_ACCOUNT,
+            "the controller manager has not made the token yet; if it stays so, look at its log",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "no PriorityClass with name * was found",
+            "plugin/pkg/admission/priority/admission.go",
+            "create the PriorityClass, or correct priorityClassName",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "pod rejected: RuntimeClass \"*\" not found",
+            "plugin/pkg/admission/runtimeclass/admission.go",
+            "create the RuntimeClass, or correct runtimeClassName",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "unable to create new content in namespace * because it is being terminated",
+            "apiserver, admission/plugin/namespace/lifecycle",
+            "the namespace is being deleted: use another one",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "pod node label selector conflicts with its namespace node label selector",
+            "plugin/pkg/admission/podnodeselector/admission.go",
+            "the namespace sets another node selector: change nodeSelector of the Pod, or the annotation of the namespace",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "Pod \"*\" is invalid: *",
+            "apimachinery, api/errors",
+            "correct the field of the Pod template that the message names",
+        ),
+    ),
+    (Code::Refused, wording("admission webhook *", DISPATCHER, WEBHOOK)),
+];
+
+/// Returns what follows the sentences of the controller and of the API server.
+pub(crate) fn reason(message: &str) -> &str {
+    let message = message.strip_prefix("Error creating: ").unwrap_or(message);
+    let message = message
+        .strip_prefix("create Pod ")
+        .and_then(|rest| rest.split_once(" failed error: "))
+        .map_or(message, |(_, reason)| reason);
+    message
+        .strip_prefix("pods \"")
+        .and_then(|rest| rest.split_once("\" is forbidden: "))
+        .map_or(message, |(_, reason)| reason)
+}

@@ -1,0 +1,46 @@
+//! Why the sandbox of a Pod cannot be created.
+
+use super::{Wording, wording};
+
+const ADDRESSES: &str =
+    "the network plugin has no free address on the node: add addresses or nodes, or remove Pods";
+const PLUGIN: &str = "look at the network plugin of the node: do its Pods run?";
+
+pub(crate) const TABLE: &[Wording] = &[
+    wording(
+        "*: no IP addresses available in range set*",
+        "containernetworking/plugins, host-local",
+        ADDRESSES,
+    ),
+    wording("*failed to assign an IP address to container", "amazon-vpc-cni-k8s", ADDRESSES),
+    wording("*no IPs currently available on the node*", "Cilium, IPAM", ADDRESSES),
+    wording(
+        "*failed to get sandbox runtime: no runtime for \"*\" is configured",
+        "containerd, internal/cri",
+        "the runtime of the node does not have the handler of the RuntimeClass: install it, or use another node or class",
+    ),
+    wording(
+        "*failed to find runtime handler * from runtime list *",
+        "CRI-O",
+        "the runtime of the node does not have the handler of the RuntimeClass: install it, or use another node or class",
+    ),
+    wording("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
+    wording("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
+    wording("network is not ready: *", "pkg/kubelet/kubelet.go", PLUGIN),
+    wording("*NetworkPluginNotReady*", "pkg/kubelet/kubelet.go", PLUGIN),
+    wording(
+        "*failed to create pod sandbox: *: no space left on device*",
+        "Linux, ENOSPC",
+        "the disk of the node is full: free space, or use a larger one",
+    ),
+    wording(
+        "*Failed to create pod sandbox: *: no space left on device*",
+        "Linux, ENOSPC",
+        "the disk of the node is full: free space, or use a larger one",
+    ),
+    wording(
+        "*: context deadline exceeded",
+        "kubelet's client of the runtime",
+        "the runtime of the node does not answer in time: look at the load and the disk of the node",
+    ),
+];
