@@ -6,6 +6,8 @@
 //! removes some. `workload` has the fields of a workload, and its `pods` are situations.
 //! `UPDATE_GOLDEN=1` rewrites the golden files.
 
+mod corpus;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,10 +87,13 @@ fn situation(overlay: &Value) -> Situation {
 }
 
 fn report(text: &str) -> Report {
-    let input = yaml(text);
+    report_of(&yaml(text))
+}
+
+fn report_of(input: &Value) -> Report {
     let workload = &input["workload"];
     if workload.is_null() {
-        let situation = situation(&input);
+        let situation = situation(input);
         let object = ObjectName::parse(&format!("pod/{}", situation.name)).expect("a name");
         return Report::of_pod(object, &situation);
     }

@@ -1,6 +1,6 @@
 //! A container of the application exits.
 
-mod crash;
+pub(super) mod crash;
 
 use probe::reason::Reason;
 

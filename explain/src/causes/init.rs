@@ -1,5 +1,6 @@
 //! An init container fails, so the application does not start.
 
+use crate::causes::application::crash;
 use crate::container::{Container, Role};
 use crate::finding::{Code, Finding};
 use crate::view::View;
@@ -11,18 +12,22 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     };
     let Some(terminated) = container.terminated() else { return Vec::new() };
     let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
-    let last =
-        view.last_line(container.name).map(|line| format!("; its last line: {line}")).unwrap_or_default();
+    let line = view.last_line(container.name);
+    let last = line.as_ref().map(|line| format!("; its last line: {line}")).unwrap_or_default();
     let text = format!("the init container fails with {how}, so the application does not start{last}");
     let starts_first = view.sidecar.is_some()
         && view.containers.iter().position(|each| each.role == Role::Sidecar)
             > view.containers.iter().position(|each| each.name == container.name);
-    let advice = if starts_first {
-        "look at its log with --previous; it runs before the sidecar, so it has no proxy"
+    let (advice, is_certain) = if terminated.is_out_of_memory() {
+        ("raise its memory limit, or find out what needs the memory", true)
+    } else if let Some(known) = crash::advice(terminated, line.as_deref().unwrap_or_default()) {
+        known
+    } else if starts_first {
+        ("look at its log with --previous; it runs before the sidecar, so it has no proxy", true)
     } else {
-        "look at its log with --previous"
+        ("look at its log with --previous", true)
     };
-    vec![Finding::broken(Code::Init, text, advice).about(container.name)]
+    vec![Finding::broken(Code::Init, text, advice).certain_if(is_certain).about(container.name)]
 }
 
 /// Returns true if the container runs again after its last run has failed.

@@ -184,7 +184,9 @@ pub(crate) fn reasons(message: &str) -> Vec<&str> {
     if !matches!(nodes.split_once('/'), Some((_, all)) if all.parse::<u64>().is_ok()) {
         return vec![message.trim()];
     }
-    let rest = rest.split_once(". preemption:").map_or(rest, |(reasons, _)| reasons);
+    // Behind them stands what the scheduler has tried besides: `no new claims to deallocate,
+    // preemption: …`.
+    let rest = rest.split_once(". ").map_or(rest, |(reasons, _)| reasons);
     let mut reasons: Vec<&str> = Vec::new();
     let mut start = 0;
     // A taint may contain a comma; a reason of the next group of nodes begins with their number.

@@ -4,7 +4,7 @@ use crate::container::Terminated;
 use crate::wording;
 
 /// Returns more special advice than to read the log, if there is any; true if it is more than a hint.
-pub(super) fn advice(terminated: Terminated<'_>, message: &str) -> Option<(&'static str, bool)> {
+pub(in crate::causes) fn advice(terminated: Terminated<'_>, message: &str) -> Option<(&'static str, bool)> {
     let known = wording::find(wording::output::TABLE, &message.to_lowercase());
     let by_code = match terminated.exit_code() {
         _ if terminated.is_lost() => {
