@@ -20,13 +20,14 @@ use crate::report::Report;
 const BEGIN: &str = "<!-- The test of the corpus writes this table. -->\n";
 const END: &str = "<!-- End of the table. -->\n";
 /// The files of the corpus, and how docs/explain.md calls them.
-const AREAS: [(&str, &str); 6] = [
+const AREAS: [(&str, &str); 7] = [
     ("scheduling", "scheduler and nodes"),
     ("images", "images, Windows"),
     ("admission", "API server, workloads"),
     ("containers", "containers, volumes, sandbox"),
     ("ends", "crashes, evictions, deletion, hooks"),
     ("probes", "probes, network, sidecar"),
+    ("field", "what users report, of all areas"),
 ];
 
 /// The result for one situation.
