@@ -71,6 +71,11 @@ pub(crate) fn of_application(status: u16) -> &'static str {
 pub(crate) fn of_error(error: ProbeError, destination: Destination) -> (&'static str, bool) {
     match (error, destination) {
         (ProbeError::NoRoute, _) => (UNREACHABLE, true),
+        (ProbeError::ConnectTimeout, Destination::Sidecar) => (UNREACHABLE, false),
+        (ProbeError::ConnectTimeout, _) => (
+            "find out what blocks connections from the node to the Pod (a NetworkPolicy, a firewall, the network plugin), or whether the application is stuck and accepts no connections",
+            false,
+        ),
         (ProbeError::Refused, Destination::Sidecar) => (
             "the sidecar did not listen: Envoy has exited, or the Pod starts or ends. Read the log of the sidecar, with --previous",
             false,

@@ -100,6 +100,11 @@ impl<'a> Terminated<'a> {
         self.0["reason"] == "OOMKilled"
     }
 
+    /// Returns true if the runtime could not start the container.
+    pub(crate) fn is_start_error(self) -> bool {
+        matches!(self.0["reason"].as_str(), Some("StartError" | "ContainerCannotRun"))
+    }
+
     /// Returns true if kubelet did not see how the container ended, for example because the node
     /// restarted; it then invents the exit code 137.
     pub(crate) fn is_lost(self) -> bool {

@@ -28,10 +28,10 @@ pub(crate) const fn wording(pattern: &'static str, source: &'static str, advice:
     Wording { pattern, source, advice }
 }
 
-/// Returns the first wording that matches the whole message.
+/// Returns the first wording that matches the whole message. Messages in messages have escaped quotes.
 pub(crate) fn find(table: &'static [Wording], message: &str) -> Option<&'static Wording> {
-    let message = message.trim();
-    table.iter().find(|wording| matches(wording.pattern, message))
+    let message = message.trim().replace("\\\"", "\"");
+    table.iter().find(|wording| matches(wording.pattern, &message))
 }
 
 /// Returns true if the pattern matches the whole text.

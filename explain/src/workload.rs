@@ -127,7 +127,20 @@ fn not_wanted(situation: &WorkloadSituation, workload: &Value) -> Option<Finding
         (_, 0) => "it is scaled to 0 replicas",
         _ => return None,
     };
-    Some(Finding::broken(Code::NoReplicas, text, format!("kubectl scale {} --replicas=1", situation.object)))
+    let owner =
+        list(&workload["metadata"]["ownerReferences"]).iter().find(|owner| owner["controller"] == true);
+    let advice = match owner {
+        Some(owner) => {
+            let word = |key: &str| owner[key].as_str().unwrap_or_default();
+            format!(
+                "it belongs to {} {}, which decides on its replicas; of a Deployment, it may be an old revision",
+                word("kind"),
+                word("name")
+            )
+        }
+        None => format!("kubectl scale {} --replicas=1", situation.object),
+    };
+    Some(Finding::broken(Code::NoReplicas, text, advice))
 }
 
 /// Without its Pods nothing is known about a workload.

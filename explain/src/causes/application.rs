@@ -38,7 +38,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         return None;
     }
     // A container that cannot be started is another cause.
-    if matches!(terminated.exit_code(), 126..=128) && terminated.message().contains("failed to") {
+    if terminated.is_start_error() {
         return None;
     }
     let finding = if terminated.is_out_of_memory() {
@@ -128,7 +128,9 @@ fn by_probe(
     let failure = super::probe::last_failure(view, container.name, kind);
     let why = failure.as_ref().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
     let is_certain = failure.as_ref().is_some_and(|failure| failure.certain);
-    let is_of_network = failure.as_ref().is_some_and(|failure| failure.error == Some(ProbeError::NoRoute));
+    let is_of_network = failure.as_ref().is_some_and(|failure| {
+        matches!(failure.error, Some(ProbeError::NoRoute | ProbeError::ConnectTimeout))
+    });
     let is_unknown_path =
         failure.as_ref().is_some_and(|failure| failure.reason == Some(Reason::UnknownProbe));
     let mut advice =

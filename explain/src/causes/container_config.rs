@@ -24,9 +24,7 @@ fn of(container: &Container<'_>) -> Option<Finding> {
         // Between two tries kubelet shows the back-off, and the runtime's error in the last run.
         _ => {
             let terminated = container.terminated().filter(|_| container.is_crashing())?;
-            let is_start =
-                matches!(terminated.exit_code(), 126..=128) && terminated.message().contains("failed to");
-            is_start.then(|| ("StartError", terminated.message().to_owned()))?
+            terminated.is_start_error().then(|| ("StartError", terminated.message().to_owned()))?
         }
     };
     let line = message.lines().next().unwrap_or_default();

@@ -20,6 +20,7 @@ struct Blocked<'a> {
     port: String,
     message: &'a str,
     error: ProbeError,
+    destination: Destination,
     /// True if the newest failure is no older than two periods.
     is_now: bool,
 }
@@ -44,7 +45,7 @@ pub(super) fn is_blocked(view: &View<'_>) -> bool {
 }
 
 fn finding(view: &View<'_>, blocked: &Blocked<'_>) -> Finding {
-    let Blocked { container, port, message, error, is_now } = blocked;
+    let Blocked { container, port, message, error, destination, is_now } = blocked;
     let is_reached = api_reaches(view);
     let others = match () {
         () if is_reached => ", though the API server can",
@@ -55,9 +56,11 @@ fn finding(view: &View<'_>, blocked: &Blocked<'_>) -> Finding {
         ProbeError::Closed => {
             "the sidecar, or what is before it, closes connections from the node: does --allow-from list its address? Else look for a policy or mutual TLS on this port"
         }
+        ProbeError::ConnectTimeout if !is_reached => advice::of_error(*error, *destination).0,
         _ => advice::UNREACHABLE,
     };
-    let is_certain = *error == ProbeError::NoRoute || (*is_now && *error == ProbeError::NoResponse);
+    let is_lost = matches!(error, ProbeError::ConnectTimeout | ProbeError::NoResponse);
+    let is_certain = *error == ProbeError::NoRoute || (is_lost && is_reached && *is_now);
     let text = format!("kubelet cannot reach port {port} of the Pod{others}: {message}");
     Finding::broken(Code::Network, text, advice).certain_if(is_certain).about(container)
 }
@@ -85,9 +88,8 @@ fn blocked<'a>(view: &'a View<'_>, row: &'a ProbeRow) -> Option<Blocked<'a>> {
         _ => error == ProbeError::NoResponse,
     };
     let port = row.sent_to.trim_start_matches(':').split('/').next().unwrap_or_default().to_owned();
-    let blocked = of_event(view, container, row.probe, event, port)?;
-    let is_lost = blocked.error == ProbeError::NoRoute;
-    (is_lost || (answered && is_proven(blocked.error))).then_some(blocked)
+    let blocked = of_event(view, container, row.probe, event, (row.destination, port))?;
+    (is_of_packets(blocked.error) || (answered && is_proven(blocked.error))).then_some(blocked)
 }
 
 /// Returns the newest failure of the sidecar's own readiness probe.
@@ -97,10 +99,15 @@ fn ready_port<'a>(view: &'a View<'_>) -> Option<Blocked<'a>> {
     let (kind, event) = kinds
         .into_iter()
         .find_map(|kind| Some((kind, failures::last_event(sidecar.name, kind, &view.events)?)))?;
-    let blocked = of_event(view, sidecar, kind, event, READY_PORT.to_string())?;
+    let port = (Destination::Sidecar, READY_PORT.to_string());
+    let blocked = of_event(view, sidecar, kind, event, port)?;
     let is_ready = view.situation.readiness.found().is_some_and(|answer| answer["ready"] == true);
-    (blocked.error == ProbeError::NoRoute || (is_ready && blocked.error != ProbeError::Refused))
-        .then_some(blocked)
+    (is_of_packets(blocked.error) || (is_ready && blocked.error != ProbeError::Refused)).then_some(blocked)
+}
+
+/// Returns true if the attempt ended before there was a connection.
+fn is_of_packets(error: ProbeError) -> bool {
+    matches!(error, ProbeError::NoRoute | ProbeError::ConnectTimeout)
 }
 
 fn of_event<'a>(
@@ -108,7 +115,7 @@ fn of_event<'a>(
     container: &Container<'a>,
     kind: ProbeKind,
     event: &'a Event,
-    port: String,
+    (destination, port): (Destination, String),
 ) -> Option<Blocked<'a>> {
     let age = view.seconds_since(&event.last)?;
     let started = container.status["state"]["running"]["startedAt"].as_str();
@@ -122,6 +129,7 @@ fn of_event<'a>(
         port,
         message,
         error,
+        destination,
         is_now,
     })
 }

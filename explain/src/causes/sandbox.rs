@@ -6,7 +6,12 @@ use crate::wording::{self, sandbox};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let has_address = view.pod["status"]["podIP"].is_string();
-    let event = view.last_event(&["FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady"]);
+    let event = view.last_event(&[
+        "FailedCreatePodSandBox",
+        "FailedCreatePodContainer",
+        "FailedPodSandBoxStatus",
+        "NetworkNotReady",
+    ]);
     let event = event.filter(|_| !has_address && view.phase() == "Pending");
     let finding = event.map(|event| {
         let known = wording::find(sandbox::TABLE, event.line());

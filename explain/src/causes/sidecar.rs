@@ -6,7 +6,7 @@ use crate::finding::{Code, Finding};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    if let Some(finding) = keeps_running(view) {
+    if let Some(finding) = keeps_running(view).or_else(|| blocks_the_start(view)) {
         return vec![finding];
     }
     let Some(sidecar) = view.sidecar.as_ref().filter(|sidecar| !sidecar.ready && !view.is_terminating())
@@ -60,6 +60,22 @@ fn advice(condition: &str, reason: &str) -> &'static str {
         "shutdown" => "the agent exits; kubelet restarts it",
         _ => "read the log of the sidecar",
     }
+}
+
+/// A cluster that does not know native sidecars drops `restartPolicy: Always`, and waits for the end of
+/// the sidecar as of any other init container.
+fn blocks_the_start(view: &View<'_>) -> Option<Finding> {
+    let sidecar = view.sidecar_container().filter(|sidecar| sidecar.is_running())?;
+    let mut init = list(&view.pod["spec"]["initContainers"]).iter();
+    let declared = init.find(|each| each["name"] == sidecar.name)?;
+    (declared["restartPolicy"] != "Always").then(|| {
+        Finding::broken(
+            Code::Sidecar,
+            "the sidecar is an ordinary init container, so the application waits for its end",
+            "a native sidecar needs restartPolicy: Always and Kubernetes 1.29: inject again with the mode of a classic sidecar",
+        )
+        .about(sidecar.name)
+    })
 }
 
 /// A classic sidecar, which is one of `containers`, does not end with the work of the Pod.

@@ -143,17 +143,32 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
         ),
     ),
     (Code::Refused, wording("admission webhook *", DISPATCHER, WEBHOOK)),
+    (
+        Code::Refused,
+        wording(
+            "object is being deleted: pods \"*\" already exists",
+            "apiserver, registry/generic/registry",
+            "the old Pod of this name is still being deleted: explain that Pod",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "pods is forbidden: User \"*\" cannot create resource *",
+            "apiserver, endpoints/handlers/responsewriters/errors.go",
+            "the controller that creates the Pods lacks the right to: correct its ClusterRole",
+        ),
+    ),
 ];
 
 /// Returns what follows the sentences of the controller and of the API server.
 pub(crate) fn reason(message: &str) -> &str {
-    let message = message.strip_prefix("Error creating: ").unwrap_or(message);
-    let message = message
-        .strip_prefix("create Pod ")
-        .and_then(|rest| rest.split_once(" failed error: "))
-        .map_or(message, |(_, reason)| reason);
-    message
-        .strip_prefix("pods \"")
-        .and_then(|rest| rest.split_once("\" is forbidden: "))
-        .map_or(message, |(_, reason)| reason)
+    let created = ["create Pod ", "create Claim "].into_iter().find_map(|begin| message.strip_prefix(begin));
+    let message = match created.and_then(|rest| rest.split_once(" failed error: ")) {
+        Some((_, reason)) => reason,
+        None => message.strip_prefix("Error creating: ").unwrap_or(message),
+    };
+    let object =
+        ["pods \"", "persistentvolumeclaims \""].into_iter().find_map(|begin| message.strip_prefix(begin));
+    object.and_then(|rest| rest.split_once("\" is forbidden: ")).map_or(message, |(_, reason)| reason)
 }

@@ -19,10 +19,16 @@ const OTHER_SERVER: &str = "the application cannot connect to another server: do
 const TRUST: &str =
     "the application does not trust the certificate of another server: give it the CA of that server";
 
+const REFUSED_CALL: &str =
+    "another server refuses the call: look at the credentials and the rights of the application there";
+
 const ERRNO: &str = "strerror of glibc and musl, and the languages that use it";
 
 /// Patterns of the line in lower case.
 pub(crate) const TABLE: &[Wording] = &[
+    wording("*rpc error: code = permissiondenied desc = *", "gRPC, status", REFUSED_CALL),
+    wording("*rpc error: code = unauthenticated desc = *", "gRPC, status", REFUSED_CALL),
+    wording("*connection to server on socket * failed: *", "libpq", OTHER_SERVER),
     wording("*exec format error", ERRNO, EXEC_FORMAT),
     wording("*read-only file system", ERRNO, READ_ONLY),
     wording("*read-only file system: '*", "Python", READ_ONLY),

@@ -7,8 +7,10 @@ use super::matches;
 pub(crate) enum ProbeError {
     /// The response has this HTTP status.
     Status(u16),
-    /// The packets of kubelet find no way, or get no answer, before a connection exists.
+    /// The packets of kubelet find no way to the Pod.
     NoRoute,
+    /// No connection in time: packets are lost, or the server does not accept connections.
+    ConnectTimeout,
     /// The connection was refused: nothing listens there, or a firewall rejects it.
     Refused,
     /// No response in time. Go reports the same whether or not there was a connection.
@@ -74,9 +76,9 @@ pub(crate) const TABLE: &[(&str, &str, ProbeError)] = &[
     ("*dial tcp *: connect: no route to host*", HTTP, ProbeError::NoRoute),
     ("*dial tcp *: connect: host is down*", HTTP, ProbeError::NoRoute),
     ("*dial tcp *: connect: network is unreachable*", HTTP, ProbeError::NoRoute),
-    ("*dial tcp *: connect: connection timed out*", HTTP, ProbeError::NoRoute),
-    ("*dial tcp *: i/o timeout*", HTTP, ProbeError::NoRoute),
-    ("Get \"*\": net/http: request canceled while waiting for connection*", HTTP, ProbeError::NoRoute),
+    ("*dial tcp *: connect: connection timed out*", HTTP, ProbeError::ConnectTimeout),
+    ("*dial tcp *: i/o timeout*", HTTP, ProbeError::ConnectTimeout),
+    ("Get \"*\": net/http: request canceled while waiting for connection*", HTTP, ProbeError::ConnectTimeout),
     ("*dial tcp *: connect: connection refused*", HTTP, ProbeError::Refused),
     ("*dial tcp: lookup *", HTTP, ProbeError::HostName),
     ("Get \"*\": remote error: tls: certificate required", TLS, ProbeError::ClientCertificate),
@@ -92,6 +94,9 @@ pub(crate) const TABLE: &[(&str, &str, ProbeError)] = &[
     ("Get \"*\": *(Client.Timeout exceeded while awaiting headers)", HTTP, ProbeError::NoResponse),
     ("Get \"*\": context deadline exceeded", HTTP, ProbeError::NoResponse),
     ("Get \"*\": EOF", HTTP, ProbeError::Closed),
+    // The connection breaks while kubelet reads the body.
+    ("read tcp *: connection reset by peer", HTTP, ProbeError::Closed),
+    ("unexpected EOF", HTTP, ProbeError::Closed),
     ("Get \"*\": read tcp *: connection reset by peer", HTTP, ProbeError::Closed),
     ("Get \"*\": write tcp *: broken pipe", HTTP, ProbeError::Closed),
     ("*read tcp *: i/o timeout*", HTTP, ProbeError::NoResponse),
@@ -110,6 +115,6 @@ impl ProbeError {
 
     /// Returns true if the attempt got no response of the other side at all.
     pub(crate) fn is_of_network(self) -> bool {
-        matches!(self, Self::NoRoute | Self::Refused | Self::NoResponse | Self::Closed)
+        matches!(self, Self::NoRoute | Self::ConnectTimeout | Self::Refused | Self::NoResponse | Self::Closed)
     }
 }

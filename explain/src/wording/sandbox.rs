@@ -24,6 +24,12 @@ pub(crate) const TABLE: &[Wording] = &[
         "CRI-O",
         "the runtime of the node does not have the handler of the RuntimeClass: install it, or use another node or class",
     ),
+    wording(
+        "*failed to get sandbox image \"*\": *",
+        "containerd, internal/cri",
+        "the node cannot pull the image of the sandbox (pause): does it reach the registry? Or load the image onto the node",
+    ),
+    wording("*networkPlugin cni failed to set up pod *", "cri-dockerd", PLUGIN),
     wording("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
     wording("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
     wording("network is not ready: *", "pkg/kubelet/kubelet.go", PLUGIN),

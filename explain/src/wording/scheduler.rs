@@ -169,6 +169,11 @@ pub(crate) const REASONS: &[Wording] = &[
         "the nodes have taints, which kubectl describe node shows: add a toleration to the Pod, remove the taint from a node, or repair a node whose taint shows its state",
     ),
     wording(
+        "running PreBind plugin \"VolumeBinding\": *",
+        "pkg/scheduler/framework/runtime/framework.go",
+        "the volume of the claim was not provisioned or bound in time: kubectl describe pvc, and look at the log of its provisioner",
+    ),
+    wording(
         "no nodes available to schedule pods",
         "pkg/scheduler/schedule_one.go",
         "the cluster has no node: add one",
