@@ -111,6 +111,11 @@ impl<'a> Terminated<'a> {
         self.0["reason"] == "ContainerStatusUnknown"
     }
 
+    /// Returns the lines of the termination message.
+    pub(crate) fn lines(self) -> Vec<&'a str> {
+        self.0["message"].as_str().unwrap_or_default().trim().lines().collect()
+    }
+
     /// Returns the first line of the termination message; empty if there is none.
     pub(crate) fn message(self) -> &'a str {
         self.0["message"].as_str().unwrap_or_default().trim().lines().next().unwrap_or_default()

@@ -87,7 +87,8 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
             format!("remove the {place} from the Pod template"),
         );
     }
-    if let Some(field) = windows::field(pod) {
+    let node = situation.node.found();
+    if let Some(field) = windows::field(pod).or_else(|| node.and_then(windows::node_field)) {
         return pair(format!("the Pod runs on Windows ({field}), for which there is no sidecar"), "");
     }
     if spec["hostNetwork"] == true {

@@ -246,6 +246,9 @@ fn unreachable(row: &mut ProbeRow, reason: &str, context: ProbeContext<'_>, even
     if ProbeError::of(reason) != ProbeError::Refused {
         return from_kubelet(row, context, events);
     }
+    if context.has_no_receiver() {
+        return fails(row, context.without_sidecar(reason));
+    }
     row.error = Some(ProbeError::Refused);
     row.state = State::Failing;
     let (text, advice) = match row.destination {

@@ -19,6 +19,9 @@ pub struct Sidecar {
     pub container: String,
     /// Whether it is ready, by its own account, else by kubelet's.
     pub ready: bool,
+    /// True if the sidecar itself says that it is ready, in its answer or else in its log.
+    #[serde(skip)]
+    pub(crate) says_ready: bool,
     /// `starting`, `ready`, `not-ready`, `draining` or `terminating`, if it could be asked.
     pub phase: Option<String>,
     pub envoy: Option<String>,
@@ -73,6 +76,10 @@ pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Optio
     Some(Sidecar {
         container: container.name.to_owned(),
         ready: view.and_then(|view| view["ready"].as_bool()).unwrap_or(container.is_ready()),
+        says_ready: match view {
+            Some(view) => view["ready"] == true,
+            None => situation.sidecar_log.found().is_some_and(|log| log::is_ready(log)),
+        },
         phase: text("phase"),
         envoy: text("envoy"),
         pending,

@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::injection::{self, Injection};
 use crate::probes::{self, ProbeRow};
 use crate::sidecar::{self, Sidecar};
-use crate::situation::Situation;
+use crate::situation::{Fetched, Situation};
 
 /// Maximum length of a line of a log, in characters.
 const LINE: usize = 200;
@@ -87,11 +87,15 @@ impl<'a> View<'a> {
         self.containers.iter().find(|container| container.role == Role::Sidecar)
     }
 
-    /// Returns the last line that the previous run of a container has logged, its first 200
-    /// characters.
+    /// Returns the last lines that the previous run of a container has logged, the first 200
+    /// characters of each.
+    pub(crate) fn last_lines(&self, container: &str) -> Vec<String> {
+        let log = self.situation.previous_logs.get(container).and_then(Fetched::found);
+        let lines = log.map(|log| log.trim_end().lines()).into_iter().flatten();
+        lines.filter(|line| !line.is_empty()).map(|line| line.chars().take(LINE).collect()).collect()
+    }
+
     pub(crate) fn last_line(&self, container: &str) -> Option<String> {
-        let log = self.situation.previous_logs.get(container)?.found()?;
-        let line = log.trim_end().lines().next_back().filter(|line| !line.is_empty())?;
-        Some(line.chars().take(LINE).collect())
+        self.last_lines(container).pop()
     }
 }

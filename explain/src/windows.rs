@@ -25,6 +25,13 @@ pub(crate) fn field(pod: &Value) -> Option<&'static str> {
     }
 }
 
+/// Returns what says that a node runs Windows.
+pub(crate) fn node_field(node: &Value) -> Option<&'static str> {
+    let is_labelled = LABELS.iter().any(|label| node["metadata"]["labels"][*label] == "windows");
+    let is_windows = is_labelled || node["status"]["nodeInfo"]["operatingSystem"] == "windows";
+    is_windows.then_some("the operating system of its node")
+}
+
 /// Returns true if each term of the required node affinity, of which one must hold, asks for Windows.
 fn requires_windows(spec: &Value) -> bool {
     let required = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];

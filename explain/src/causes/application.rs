@@ -2,15 +2,13 @@
 
 pub(super) mod crash;
 
-use probe::reason::Reason;
-
 use crate::causes::hook;
 use crate::clock::Timestamp;
 use crate::container::{Container, Role, Terminated};
 use crate::finding::{Code, Finding};
+use crate::probes::meaning::Fault;
 use crate::requests::ProbeKind;
 use crate::view::View;
-use crate::wording::probe::ProbeError;
 
 /// How long a container that was restarted repeatedly still counts as crashing, in seconds: kubelet
 /// resets its back-off after this time.
@@ -56,11 +54,11 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     } else if let Some(message) = failed_hook(view, container, terminated) {
         hook::post_start(view, container, message)
     } else {
-        let line = view.last_line(container.name).unwrap_or_default();
-        let (line, message) = match (terminated.message(), line.as_str()) {
-            ("", "") => ("", String::new()),
-            ("", line) => (line, format!("; its last line: {line}")),
-            (message, _) => (message, format!(": {message}")),
+        let line = crash::telling_line(view, container).unwrap_or_default();
+        let message = match (terminated.message(), line.as_str()) {
+            ("", "") => String::new(),
+            ("", line) => format!("; its last line: {line}"),
+            (message, _) => format!(": {message}"),
         };
         let (text, advice) = if terminated.exit_code() == 0 {
             (
@@ -68,14 +66,14 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
                 "a container must keep running, or belong to a Job",
             )
         } else {
-            ("the application crashes", "look at its log with --previous")
+            ("the application crashes", crash::log_advice(container))
         };
         let how = if terminated.exit_code() == 0 {
             String::new()
         } else {
             format!(" with {}", terminated.describe())
         };
-        let (advice, is_certain) = crash::advice(terminated, line).unwrap_or((advice, true));
+        let (advice, is_certain) = crash::advice(terminated, &line).unwrap_or((advice, true));
         Finding::broken(Code::Application, format!("{text}{how}{message}"), advice).certain_if(is_certain)
     };
     Some(finding.about(container.name))
@@ -128,20 +126,16 @@ fn by_probe(
     let failure = super::probe::last_failure(view, container.name, kind);
     let why = failure.as_ref().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
     let is_certain = failure.as_ref().is_some_and(|failure| failure.certain);
-    let is_of_network = failure.as_ref().is_some_and(|failure| {
-        matches!(failure.error, Some(ProbeError::NoRoute | ProbeError::ConnectTimeout))
-    });
-    let is_unknown_path =
-        failure.as_ref().is_some_and(|failure| failure.reason == Some(Reason::UnknownProbe));
+    let fault = failure.as_ref().map_or(Fault::Application, |failure| failure.fault);
     let mut advice =
         failure.map_or_else(|| "look at the events of the probe".to_owned(), |failure| failure.advice);
-    let is_slow_start = !is_of_network && !is_unknown_path;
-    if is_slow_start && kind == ProbeKind::Liveness && is_killed_at_start(view, container, terminated) {
+    let may_start_slowly = fault == Fault::Application && kind == ProbeKind::Liveness;
+    if may_start_slowly && is_killed_at_start(view, container, terminated) {
         advice = format!(
             "the probe fails from the start of the container: if the application starts slowly, declare a startupProbe; else {advice}"
         );
     }
-    let code = if is_of_network { Code::Network } else { Code::Probe };
+    let code = if fault == Fault::Network { Code::Network } else { Code::Probe };
     let text = format!("kubelet kills the container because its {} probe fails{why}", kind.word());
     Finding::broken(code, text, advice).certain_if(is_certain)
 }

@@ -4,7 +4,7 @@ use probe::reason::Reason;
 
 use crate::advice;
 use crate::clock::age;
-use crate::container::Container;
+use crate::container::{Container, Role};
 use crate::finding::{Code, Finding};
 use crate::probes::failures;
 use crate::view::View;
@@ -72,7 +72,9 @@ fn running_pre_stop(view: &View<'_>) -> Option<Finding> {
     let metadata = &view.pod["metadata"];
     let left = view.seconds_until(metadata["deletionTimestamp"].as_str()?).filter(|left| *left > 0)?;
     let grace = metadata["deletionGracePeriodSeconds"].as_u64()?;
-    let mut containers = view.containers.iter().filter(|container| container.is_running());
+    // kubelet stops a native sidecar after the application.
+    let running = || view.containers.iter().filter(|container| container.is_running());
+    let mut containers = running().filter(|container| container.role != Role::Sidecar).chain(running());
     let container = containers.find(|container| container.spec["lifecycle"]["preStop"].is_object())?;
     // In steps, so that the text does not change all the time.
     let left = if left < 120 { left.div_ceil(10) * 10 } else { left };

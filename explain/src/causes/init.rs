@@ -12,7 +12,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     };
     let Some(terminated) = container.terminated() else { return Vec::new() };
     let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
-    let line = view.last_line(container.name);
+    let line = crash::telling_line(view, container);
     let last = line.as_ref().map(|line| format!("; its last line: {line}")).unwrap_or_default();
     let text = format!("the init container fails with {how}, so the application does not start{last}");
     let starts_first = view.sidecar.is_some()
@@ -25,7 +25,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     } else if starts_first {
         ("look at its log with --previous; it runs before the sidecar, so it has no proxy", true)
     } else {
-        ("look at its log with --previous", true)
+        (crash::log_advice(container), true)
     };
     vec![Finding::broken(Code::Init, text, advice).certain_if(is_certain).about(container.name)]
 }

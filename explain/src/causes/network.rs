@@ -89,7 +89,7 @@ fn blocked<'a>(view: &'a View<'_>, row: &'a ProbeRow) -> Option<Blocked<'a>> {
     };
     let port = row.sent_to.trim_start_matches(':').split('/').next().unwrap_or_default().to_owned();
     let blocked = of_event(view, container, row.probe, event, (row.destination, port))?;
-    (is_of_packets(blocked.error) || (answered && is_proven(blocked.error))).then_some(blocked)
+    (blocked.error.is_of_packets() || (answered && is_proven(blocked.error))).then_some(blocked)
 }
 
 /// Returns the newest failure of the sidecar's own readiness probe.
@@ -101,13 +101,8 @@ fn ready_port<'a>(view: &'a View<'_>) -> Option<Blocked<'a>> {
         .find_map(|kind| Some((kind, failures::last_event(sidecar.name, kind, &view.events)?)))?;
     let port = (Destination::Sidecar, READY_PORT.to_string());
     let blocked = of_event(view, sidecar, kind, event, port)?;
-    let is_ready = view.situation.readiness.found().is_some_and(|answer| answer["ready"] == true);
-    (is_of_packets(blocked.error) || (is_ready && blocked.error != ProbeError::Refused)).then_some(blocked)
-}
-
-/// Returns true if the attempt ended before there was a connection.
-fn is_of_packets(error: ProbeError) -> bool {
-    matches!(error, ProbeError::NoRoute | ProbeError::ConnectTimeout)
+    let is_ready = view.sidecar.as_ref().is_some_and(|sidecar| sidecar.says_ready);
+    (blocked.error.is_of_packets() || (is_ready && blocked.error != ProbeError::Refused)).then_some(blocked)
 }
 
 fn of_event<'a>(

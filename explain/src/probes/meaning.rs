@@ -22,6 +22,17 @@ pub(crate) struct ProbeContext<'a> {
     pub(crate) destination: Destination,
 }
 
+/// Where to look for the cause of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// In the application or in its probe.
+    Application,
+    /// Between the node and the Pod.
+    Network,
+    /// The Pod lacks what the injection had added.
+    Injection,
+}
+
 /// What a failure means.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
@@ -30,6 +41,7 @@ pub(crate) struct Meaning {
     pub(crate) reason: Option<Reason>,
     /// The error that kubelet reports, if it got no status.
     pub(crate) error: Option<ProbeError>,
+    pub(crate) fault: Fault,
     pub(crate) text: String,
     pub(crate) advice: String,
     /// False if something else may be meant.
@@ -40,6 +52,9 @@ impl ProbeContext<'_> {
     /// Returns what an event of kubelet means.
     pub(crate) fn of_event(&self, event: &Event) -> Meaning {
         let message = failures::message_of(event);
+        if self.has_no_receiver() {
+            return self.without_sidecar(message);
+        }
         match self.error(message) {
             ProbeError::Status(status) => self.of_status(status, None),
             error => {
@@ -48,6 +63,7 @@ impl ProbeContext<'_> {
                     status: None,
                     reason: None,
                     error: Some(error),
+                    fault: if error.is_of_packets() { Fault::Network } else { Fault::Application },
                     text: message.to_owned(),
                     advice: advice.to_owned(),
                     certain,
@@ -76,6 +92,7 @@ impl ProbeContext<'_> {
             status: Some(status),
             reason: (self.destination == Destination::Sidecar).then_some(reason),
             error: None,
+            fault: Fault::Application,
             text: format!("{status} {}: {}", reason.word(), reason.text()),
             advice: advice::sentence(reason).to_owned(),
             certain,
@@ -96,6 +113,7 @@ impl ProbeContext<'_> {
                         "the table was lost or replaced after the injection, for example by a patch: compare ISTIO_KUBE_APP_PROBERS of the container {sidecar}, and inject the original manifest again"
                     );
                     meaning.certain = true;
+                    meaning.fault = Fault::Injection;
                 }
             }
             Reason::Closed if self.is_https() => {
@@ -105,6 +123,23 @@ impl ProbeContext<'_> {
             _ => {}
         }
         meaning
+    }
+
+    /// Returns true if the probe is rewritten, and no container answers it.
+    pub(crate) fn has_no_receiver(&self) -> bool {
+        self.destination == Destination::Sidecar && table::has_no_sidecar(self.pod)
+    }
+
+    pub(crate) fn without_sidecar(&self, message: &str) -> Meaning {
+        Meaning {
+            status: None,
+            reason: None,
+            error: None,
+            fault: Fault::Injection,
+            text: format!("{message}: the probe was rewritten for the sidecar, which the Pod does not have"),
+            advice: "the sidecar was lost after the injection, for example by a patch that replaces the list of containers: inject the original manifest again".to_owned(),
+            certain: true,
+        }
     }
 
     /// Tells a status of the filter from one of the application, of which kubelet reports nothing

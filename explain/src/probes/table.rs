@@ -15,6 +15,11 @@ pub(crate) enum Entry {
     Unknown,
 }
 
+/// Returns true if no container of the Pod can answer a rewritten probe.
+pub(crate) fn has_no_sidecar(pod: &Value) -> bool {
+    Container::all(pod).iter().all(|container| container.role != Role::Sidecar)
+}
+
 /// Looks up the path, without its query.
 pub(crate) fn entry(pod: &Value, path: &str) -> Entry {
     let containers = Container::all(pod);

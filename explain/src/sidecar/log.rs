@@ -26,6 +26,11 @@ pub(super) fn pending(log: &str) -> Vec<PendingCondition> {
     pending
 }
 
+/// Returns true if the log says that Envoy became ready, and of no condition that is pending since.
+pub(super) fn is_ready(log: &str) -> bool {
+    log.contains("envoy became ready") && pending(log).is_empty()
+}
+
 /// Finds the agent's last line `envoy exited unexpectedly status=terminated by SIGKILL seconds=24.4`.
 pub(super) fn last_envoy_exit(log: &str) -> Option<String> {
     let mut lines = log.lines().rev().filter(|line| line.contains("envoy exited unexpectedly"));

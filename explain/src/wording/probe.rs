@@ -113,6 +113,11 @@ impl ProbeError {
         known.map_or(Self::Other, |(_, _, error)| *error)
     }
 
+    /// Returns true if the attempt ended before there was a connection.
+    pub(crate) fn is_of_packets(self) -> bool {
+        matches!(self, Self::NoRoute | Self::ConnectTimeout)
+    }
+
     /// Returns true if the attempt got no response of the other side at all.
     pub(crate) fn is_of_network(self) -> bool {
         matches!(self, Self::NoRoute | Self::ConnectTimeout | Self::Refused | Self::NoResponse | Self::Closed)

@@ -1,4 +1,4 @@
-use super::{last_envoy_exit, pending};
+use super::{is_ready, last_envoy_exit, pending};
 
 fn conditions(log: &str) -> Vec<(String, String)> {
     pending(log).into_iter().map(|each| (each.condition, each.reason)).collect()
@@ -30,6 +30,11 @@ fn an_envoy_that_became_ready_has_no_pending_condition() {
     let log =
         "a readiness condition pending condition=\"admin\" reason=\"x\"\nb envoy became ready seconds=1.0\n";
     assert_eq!(conditions(log), []);
+    assert!(is_ready(log));
+    assert!(!is_ready(&format!(
+        "{log}c readiness condition pending condition=\"drain\" reason=\"draining\"\n"
+    )));
+    assert!(!is_ready(""));
 }
 
 #[test]
