@@ -55,8 +55,10 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         hook::post_start(view, container, message)
     } else {
         let line = crash::telling_line(view, container).unwrap_or_default();
+        let is_of_message = terminated.lines().contains(&line.as_str());
         let message = match (terminated.message(), line.as_str()) {
             ("", "") => String::new(),
+            (_, line) if is_of_message => format!(": {line}"),
             ("", line) => format!("; its last line: {line}"),
             (message, _) => format!(": {message}"),
         };
@@ -133,6 +135,11 @@ fn by_probe(
     if may_start_slowly && is_killed_at_start(view, container, terminated) {
         advice = format!(
             "the probe fails from the start of the container: if the application starts slowly, declare a startupProbe; else {advice}"
+        );
+    }
+    if kind == ProbeKind::Startup && fault == Fault::Application {
+        advice = format!(
+            "if the application starts slowly, raise failureThreshold of its startupProbe; else {advice}"
         );
     }
     let code = if fault == Fault::Network { Code::Network } else { Code::Probe };

@@ -1,5 +1,6 @@
 //! kubelet or the runtime cannot create a container.
 
+use crate::causes::windows;
 use crate::container::Container;
 use crate::finding::{Code, Finding};
 use crate::view::View;
@@ -15,7 +16,8 @@ const REASONS: [&str; 6] = [
 ];
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.containers.iter().filter_map(of).collect()
+    let containers = view.containers.iter().filter(|container| !windows::explains(view, container));
+    containers.filter_map(of).collect()
 }
 
 fn of(container: &Container<'_>) -> Option<Finding> {

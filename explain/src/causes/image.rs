@@ -1,5 +1,6 @@
 //! An image cannot be pulled.
 
+use crate::causes::windows;
 use crate::container::Container;
 use crate::finding::{Code, Finding};
 use crate::view::View;
@@ -18,7 +19,8 @@ const REASONS: [&str; 7] = [
 ];
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.containers.iter().filter_map(|container| of(view, container)).collect()
+    let containers = view.containers.iter().filter(|container| !windows::explains(view, container));
+    containers.filter_map(|container| of(view, container)).collect()
 }
 
 fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
@@ -59,7 +61,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         () if reason == "SignatureValidationFailed" => Some(
             "the runtime does not accept the signature of the image: sign it, or change the policy of the node",
         ),
-        () if is_sidecar && known != Some(wording::image::DISK) => Some(
+        () if is_sidecar && known.is_none_or(|advice| wording::image::OF_NAME.contains(&advice)) => Some(
             "set --image of the webhook, or imagePullSecrets in its template, to what the nodes can pull, and create the Pod again",
         ),
         () if missing_secrets.is_some() => Some(

@@ -46,7 +46,7 @@ pub(super) fn is_blocked(view: &View<'_>) -> bool {
 
 fn finding(view: &View<'_>, blocked: &Blocked<'_>) -> Finding {
     let Blocked { container, port, message, error, destination, is_now } = blocked;
-    let is_reached = api_reaches(view);
+    let is_reached = api_reaches(view) && !api_fails(view);
     let others = match () {
         () if is_reached => ", though the API server can",
         () if api_fails(view) => ", and the API server cannot either",
@@ -61,7 +61,10 @@ fn finding(view: &View<'_>, blocked: &Blocked<'_>) -> Finding {
     };
     let is_lost = matches!(error, ProbeError::ConnectTimeout | ProbeError::NoResponse);
     let is_certain = *error == ProbeError::NoRoute || (is_lost && is_reached && *is_now);
-    let text = format!("kubelet cannot reach port {port} of the Pod{others}: {message}");
+    let text = match error {
+        ProbeError::Closed => format!("the sidecar closes kubelet's connections to port {port}: {message}"),
+        _ => format!("kubelet cannot reach port {port} of the Pod{others}: {message}"),
+    };
     Finding::broken(Code::Network, text, advice).certain_if(is_certain).about(container)
 }
 

@@ -58,7 +58,13 @@ impl ProbeContext<'_> {
         match self.error(message) {
             ProbeError::Status(status) => self.of_status(status, None),
             error => {
-                let (advice, certain) = advice::of_error(error, self.destination);
+                let (advice, certain) = match self.destination {
+                    Destination::Command if error == ProbeError::Other && failures::is_error(event) => (
+                        "the runtime could not run the command, and the message says why: did the container just stop?",
+                        false,
+                    ),
+                    destination => advice::of_error(error, destination),
+                };
                 Meaning {
                     status: None,
                     reason: None,

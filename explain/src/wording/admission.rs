@@ -8,6 +8,8 @@ const LIMITRANGER: &str = "plugin/pkg/admission/limitranger/admission.go";
 const QUOTA: &str = "apiserver, admission/plugin/resourcequota/controller.go";
 const WEBHOOK: &str = "look at that webhook: it refuses the Pods, or does not answer";
 const OWN_WEBHOOK: &str = "the webhook of app-health does not answer: kubectl get pod -n app-health-system. To create Pods without it, see docs/kubernetes.md";
+const CERTIFICATE: &str = "the API server does not trust the certificate of that webhook: it has expired, or the caBundle of its configuration is that of another one";
+const OWN_CERTIFICATE: &str = "the API server does not trust the certificate of the webhook of app-health: renew it, and set the caBundle of its MutatingWebhookConfiguration to its CA";
 const DISPATCHER: &str = "apiserver, admission/plugin/webhook";
 const SERVICE_ACCOUNT: &str = "plugin/pkg/admission/serviceaccount/admission.go";
 
@@ -15,14 +17,31 @@ const SERVICE_ACCOUNT: &str = "plugin/pkg/admission/serviceaccount/admission.go"
 pub(crate) const TABLE: &[(Code, Wording)] = &[
     (
         Code::Refused,
+        wording(
+            "*failed calling webhook \"*.webhook.app-health.io\": * x509: *",
+            DISPATCHER,
+            OWN_CERTIFICATE,
+        ),
+    ),
+    (Code::Refused, wording("*failed calling webhook \"*\": * x509: *", DISPATCHER, CERTIFICATE)),
+    (
+        Code::Refused,
         wording("*failed calling webhook \"*.webhook.app-health.io\": *", DISPATCHER, OWN_WEBHOOK),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "*failed calling webhook \"*\": failed to call webhook: Post \"*\": *",
+            DISPATCHER,
+            "that webhook does not answer: do its Pods run, and does its Service have endpoints?",
+        ),
     ),
     (
         Code::Refused,
         wording(
             "*failed calling webhook \"*\": *",
             DISPATCHER,
-            "that webhook does not answer: do its Pods run, and does its Service have endpoints?",
+            "the call of that webhook fails: look at its log",
         ),
     ),
     (
@@ -46,7 +65,7 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
         wording(
             "unable to validate against any security context constraint: *",
             "OpenShift, apiserver-library-go, securitycontextconstraints/sccadmission",
-            "OpenShift allows no security context constraint with these settings: let the service account use one, such as nonroot-v2 (oc adm policy add-scc-to-user nonroot-v2 -z NAME), or change the field that the message names, which may be that of the sidecar's template",
+            "OpenShift allows no security context constraint with these settings: let the service account use a constraint that allows the field which the message names (for a fixed runAsUser: oc adm policy add-scc-to-user nonroot-v2 -z NAME), or change that field, which may be one of the sidecar's template",
         ),
     ),
     (
@@ -55,6 +74,14 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
             "violates PodSecurity \"*\": *",
             "pod-security-admission, admission/admission.go",
             "change the security context as the message says, or the Pod Security Standard of the namespace",
+        ),
+    ),
+    (
+        Code::Quota,
+        wording(
+            "persistentvolumeclaims \"*\" is forbidden: exceeded quota: *",
+            QUOTA,
+            "raise the quota of the storage, or lower the size of the claim",
         ),
     ),
     (

@@ -12,9 +12,12 @@ const CERTIFICATE: &str =
 const PLATFORM: &str = "the image does not exist for the operating system and the CPU architecture of the node: build it for them, or use a nodeSelector";
 const NETWORK: &str =
     "the node cannot reach the registry: check its name, and the network and the proxy settings of the node";
-pub(crate) const DISK: &str = "the disk of the node is full: free space, or use a larger one";
+const DISK: &str = "the disk of the node is full: free space, or use a larger one";
 const REGISTRY: &str = "the registry itself fails: try again later, or ask its operator";
 const PLAIN: &str = "the registry has no TLS: add it as an insecure registry to the container runtime, or give it a certificate";
+
+/// What to do if another name or another secret helps.
+pub(crate) const OF_NAME: [&str; 3] = [NO_REPOSITORY, DENIED, NO_TAG];
 
 const CONTAINERD: &str = "containerd, core/remotes/docker";
 const CRIO: &str = "CRI-O, containers/image/docker";

@@ -4,6 +4,7 @@ use super::{Wording, wording};
 
 const NODE_STATE: &str =
     "the taint shows the state of the nodes: kubectl describe node, and repair them or add others";
+const REMOVED: &str = "the nodes are being removed by the autoscaler: wait for its new nodes, or add some";
 const VOLUME_ELSEWHERE: &str = "its volume exists in another zone or on another node, which has no room: look at the node affinity of the PersistentVolume";
 const POD_AFFINITY: &str = "compare podAffinity, podAntiAffinity and topologySpreadConstraints of the Pod with the Pods on the nodes, or add nodes";
 const CLAIM: &str = "look at the claim: kubectl describe pvc";
@@ -157,6 +158,23 @@ pub(crate) const REASONS: &[Wording] = &[
         "node(s) had untolerated taint* {node.cloudprovider.kubernetes.io/*: *}",
         "pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go, to 1.33",
         NODE_STATE,
+    ),
+    wording("node(s) had untolerated taint* {*/agent-not-ready: *}", "Cilium and CSI drivers", NODE_STATE),
+    wording("node(s) had untolerated taint* {karpenter.sh/disrupt*: *}", "Karpenter", REMOVED),
+    wording(
+        "node(s) had untolerated taint* {ToBeDeletedByClusterAutoscaler: *}",
+        "kubernetes/autoscaler, utils/taints",
+        REMOVED,
+    ),
+    wording(
+        "node(s) had untolerated taint* {DeletionCandidateOfClusterAutoscaler: *}",
+        "kubernetes/autoscaler, utils/taints",
+        REMOVED,
+    ),
+    wording(
+        "node(s) had untolerated taint* {node-role.kubernetes.io/control-plane: *}",
+        "kubeadm, and the taint_toleration.go of above",
+        "the nodes are those of the control plane: add worker nodes, or a toleration to the Pod",
     ),
     wording(
         "node(s) had untolerated taint* {*: *}",

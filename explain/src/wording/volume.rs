@@ -68,7 +68,7 @@ pub(crate) const TABLE: &[Wording] = &[
         NO_DRIVER,
     ),
     wording(
-        "MountVolume.* failed for volume \"*\" : failed to mount secrets store objects for pod *",
+        "MountVolume.* failed for volume \"*\" : *failed to mount secrets store objects for pod *",
         "secrets-store-csi-driver",
         "the secrets store refuses or lacks the secret: look at the SecretProviderClass, and at the log of its driver",
     ),
