@@ -24,12 +24,14 @@ pub(crate) fn of_reason(reason: Reason) -> &'static str {
         }
         Reason::Overloaded => "many slow probes run at once: look at their timeouts",
         Reason::Timeout => "raise it, or find out what the application waits for",
-        Reason::Closed => "the application crashed, or uses another protocol on this port",
+        Reason::Closed => {
+            "the application crashed, uses another protocol on this port, or, over https, requires a client certificate"
+        }
         Reason::GrpcNotServing => "look at the application's log",
         Reason::GrpcUnknown => "the server has not set its status yet",
         Reason::GrpcServiceUnknown => "compare service with what the server registers",
         Reason::GrpcUnimplemented => "register grpc.health.v1.Health",
-        Reason::Tls => "does the port support TLS 1.2 or newer?",
+        Reason::Tls => "does the port support TLS 1.2 or newer, and accept clients without a certificate?",
         Reason::GrpcError => "another gRPC status, a malformed frame, or no gRPC at all",
         Reason::Protocol => {
             "the application uses another protocol, its headers are truncated, or they exceed 1 MiB or 1000 lines"
@@ -45,7 +47,7 @@ pub(crate) fn sentence(reason: Reason) -> &'static str {
     match reason {
         Reason::Timeout => "raise timeoutSeconds, or find out what the application waits for",
         Reason::GrpcUnknown => "the server has not set its status yet: does it set it at all?",
-        Reason::Tls => "does the port support TLS 1.2 or newer, and accept clients without a certificate?",
+        Reason::Closed => "the application crashed, or uses another protocol on this port",
         Reason::GrpcError => {
             "does the port serve gRPC? It is another gRPC status, a malformed frame, or no gRPC at all"
         }

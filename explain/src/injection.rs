@@ -77,6 +77,12 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
             "run the application in another namespace",
         );
     }
+    if metadata["annotations"][STATUS_ANNOTATION].is_string() {
+        return pair(
+            "the Pod was injected, but its sidecar was removed afterwards",
+            "inject the original manifest again",
+        );
+    }
     let own = |place: &str| metadata[place][INJECT].as_str();
     if let Some((place, _)) = [("label", own("labels")), ("annotation", own("annotations"))]
         .into_iter()

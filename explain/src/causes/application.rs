@@ -51,7 +51,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         )
     } else if let Some(kind) = killed_by(view, container, terminated) {
         by_probe(view, container, terminated, kind)
-    } else if let Some(message) = failed_hook(view, container, terminated) {
+    } else if let Some(message) = hook::failed_post_start(view, container, terminated) {
         hook::post_start(view, container, message)
     } else {
         let line = crash::telling_line(view, container).unwrap_or_default();
@@ -102,20 +102,6 @@ fn killed_by(view: &View<'_>, container: &Container<'_>, terminated: Terminated<
     let kinds =
         [(ProbeKind::Liveness, "failed liveness probe"), (ProbeKind::Startup, "failed startup probe")];
     kinds.into_iter().find(|(_, words)| killed.message.contains(words)).map(|(kind, _)| kind)
-}
-
-/// Returns the message of the postStart hook whose failure ended the last run.
-fn failed_hook<'a>(
-    view: &'a View<'_>,
-    container: &Container<'_>,
-    terminated: Terminated<'_>,
-) -> Option<&'a str> {
-    let mut events = view.events.iter().rev();
-    let failed =
-        events.find(|event| event.reason == "FailedPostStartHook" && event.container == container.name)?;
-    let is_over =
-        Timestamp::parse(&failed.last)?.seconds_until(Timestamp::parse(terminated.started_at())?) > 0;
-    (!is_over).then(|| failed.line())
 }
 
 /// The probe explains more than the exit code, which is that of kubelet's signal.

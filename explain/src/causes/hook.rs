@@ -3,14 +3,17 @@
 use probe::reason::Reason;
 
 use crate::advice;
-use crate::clock::age;
-use crate::container::{Container, Role};
+use crate::clock::{Timestamp, age};
+use crate::container::{Container, Role, Terminated};
 use crate::finding::{Code, Finding};
 use crate::probes::failures;
 use crate::view::View;
 
 /// How long a hook may run before that is remarkable, in seconds.
 const LONG: u64 = 60;
+/// What to do about the hook of a classic sidecar that holds the application.
+const WAITS: &str =
+    "the hook waits until the sidecar is ready: read the log of the sidecar for what it waits for";
 const FORBIDDEN: &str = "the sidecar refuses kubelet's address: add the address of the log line to --allow-from (APP_HEALTH_ALLOW_FROM) of the sidecar";
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -26,11 +29,26 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 /// The finding about a container that kubelet kills because its postStart hook fails.
 pub(super) fn post_start(view: &View<'_>, container: &Container<'_>, message: &str) -> Finding {
     let text = format!("kubelet kills the container because its postStart hook fails: {message}");
-    let (why, advice) = reason(view, container, "poststartz").unwrap_or((
-        String::new(),
-        "correct the hook: kubelet runs it when the container starts, at once with the application",
-    ));
-    Finding::broken(Code::Hook, format!("{text}{why}"), advice)
+    let own = match container.role {
+        Role::Sidecar => WAITS,
+        _ => "correct the hook: kubelet runs it when the container starts, at once with the application",
+    };
+    let (why, advice) = reason(view, container, "poststartz").unwrap_or((String::new(), own));
+    Finding::broken(Code::Hook, format!("{text}{why}"), advice).about(container.name)
+}
+
+/// Returns the message of the postStart hook whose failure ended the last run.
+pub(super) fn failed_post_start<'a>(
+    view: &'a View<'_>,
+    container: &Container<'_>,
+    terminated: Terminated<'_>,
+) -> Option<&'a str> {
+    let mut events = view.events.iter().rev();
+    let failed =
+        events.find(|event| event.reason == "FailedPostStartHook" && event.container == container.name)?;
+    let is_over =
+        Timestamp::parse(&failed.last)?.seconds_until(Timestamp::parse(terminated.started_at())?) > 0;
+    (!is_over).then(|| failed.line())
 }
 
 /// kubelet stops the container although its hook has failed, so what the hook should do is not done.
@@ -96,7 +114,10 @@ fn running_post_start(view: &View<'_>, container: &Container<'_>) -> Option<Find
     let seconds = view.seconds_since(&last.last).filter(|_| last.reason == "Started")?;
     (seconds >= LONG).then(|| {
         let text = "the postStart hook of the container has been running for over a minute, and kubelet starts no other container until it ends";
-        Finding::broken(Code::Hook, text, "look at what the hook waits for, and at the log of the container")
-            .about(container.name)
+        let advice = match container.role {
+            Role::Sidecar => WAITS,
+            _ => "look at what the hook waits for, and at the log of the container",
+        };
+        Finding::broken(Code::Hook, text, advice).about(container.name)
     })
 }

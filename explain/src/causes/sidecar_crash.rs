@@ -1,5 +1,6 @@
 //! The sidecar's container exits.
 
+use crate::causes::hook;
 use crate::container::Terminated;
 use crate::finding::{Code, Finding};
 use crate::view::View;
@@ -11,6 +12,9 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let Some(terminated) = container.terminated() else { return Vec::new() };
+    if let Some(message) = hook::failed_post_start(view, container, terminated) {
+        return vec![hook::post_start(view, container, message)];
+    }
     let message = match (terminated.message(), view.last_line(container.name)) {
         ("", None) => String::new(),
         ("", Some(line)) => format!(": {line}"),
