@@ -18,12 +18,21 @@ fn fields_that_place_a_pod_on_windows() {
         (affinity(json!([term(os, "In", json!(["windows"]))])), Some("spec.affinity.nodeAffinity")),
         (affinity(json!([term(os, "In", json!(["windows", "linux"]))])), None),
         (affinity(json!([term(os, "NotIn", json!(["windows"]))])), None),
+        (affinity(json!([term(os, "NotIn", json!(["linux"]))])), Some("spec.affinity.nodeAffinity")),
+        (
+            json!({"nodeSelector": {"node.kubernetes.io/windows-build": "10.0.20348"}}),
+            Some("spec.nodeSelector"),
+        ),
+        (
+            affinity(json!([term("node.kubernetes.io/windows-build", "Exists", json!([]))])),
+            Some("spec.affinity.nodeAffinity"),
+        ),
         (affinity(json!([term(os, "In", json!(["windows"])), term("zone", "In", json!(["a"]))])), None),
         (
             json!({"containers": [{"securityContext": {"windowsOptions": {"runAsUserName": "ContainerUser"}}}]}),
             Some("securityContext.windowsOptions"),
         ),
     ] {
-        assert_eq!(field(&json!({"spec": spec})), expected, "{spec}");
+        assert_eq!(field(&json!({"spec": spec})).as_deref(), expected, "{spec}");
     }
 }
