@@ -19,18 +19,6 @@ pub struct DrainSettings {
     pub keeps_ready: bool,
 }
 
-impl DrainSettings {
-    /// Returns the path for Envoy's admin interface. With `graceful`, open connections continue;
-    /// with `skip_exit`, the listeners stay open, so that clients which do not know about the drain
-    /// yet are not refused.
-    pub fn path(&self) -> &'static str {
-        match self.scope {
-            DrainScope::Inbound => "/drain_listeners?graceful&skip_exit&inboundonly",
-            DrainScope::All => "/drain_listeners?graceful&skip_exit",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub struct Drain {
     settings: DrainSettings,

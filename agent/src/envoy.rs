@@ -2,5 +2,6 @@
 
 pub mod admin;
 pub mod admin_client;
+pub mod listeners;
 pub mod one_shot;
 pub mod process;

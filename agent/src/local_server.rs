@@ -153,7 +153,9 @@ impl LocalServer {
     /// agent terminates. Without statistics it waits for the full time.
     async fn wait_until_unused(&self, wait: Duration) {
         let unused = async {
-            while admin_client::open_connections(&self.admin, COUNT).await != Some(0) {
+            while admin_client::open_connections(&self.admin, &self.state.drain_plan(), COUNT).await
+                != Some(0)
+            {
                 sleep(COUNT).await;
             }
         };

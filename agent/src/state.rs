@@ -7,6 +7,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::args::DrainScope;
+use crate::envoy::listeners::DrainPlan;
 use crate::envoy_version::lacks_fixes;
 use crate::metrics::{ExitCause, Metrics};
 use crate::process_history::{ProcessEvent, ProcessHistory};
@@ -22,6 +24,7 @@ pub struct AgentState {
     /// Why the xDS configuration could not be stored.
     store_error: Mutex<Option<String>>,
     processes: Mutex<ProcessHistory>,
+    drain_plan: Mutex<DrainPlan>,
     started: Instant,
     metrics: Arc<Metrics>,
 }
@@ -39,6 +42,7 @@ impl AgentState {
             stale: Mutex::default(),
             store_error: Mutex::default(),
             processes: Mutex::default(),
+            drain_plan: Mutex::new(DrainPlan::new(DrainScope::All, None)),
             started: Instant::now(),
             metrics,
         }
@@ -128,6 +132,16 @@ impl AgentState {
     /// Returns the last starts and exits of Envoy, oldest first.
     pub fn process_events(&self) -> Vec<ProcessEvent> {
         self.processes().events()
+    }
+
+    /// Records which listeners the drain reaches.
+    pub fn set_drain_plan(&self, plan: DrainPlan) {
+        *self.drain_plan.lock().expect("nothing panics while it holds this lock") = plan;
+    }
+
+    /// Returns which listeners the last drain reached; all before the first one.
+    pub fn drain_plan(&self) -> DrainPlan {
+        self.drain_plan.lock().expect("nothing panics while it holds this lock").clone()
     }
 
     fn processes(&self) -> MutexGuard<'_, ProcessHistory> {

@@ -15,8 +15,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
+use crate::args::DrainScope;
 use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
+use crate::envoy::listeners::{self, Listener};
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy_files::{DebugInfo, Fallback};
 use crate::exit::Failure;
@@ -78,7 +80,8 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
     let mut supervisor = Supervisor {
         state,
         admin,
-        path: drain.path(),
+        scope: drain.scope,
+        listeners: None,
         drain: Drain::new(drain),
         command,
         restarts: RestartPolicy::new(restart),
@@ -113,7 +116,9 @@ enum Stop {
 struct Supervisor {
     state: Arc<AgentState>,
     admin: HttpUrl,
-    path: &'static str,
+    scope: DrainScope,
+    /// The listeners at the first readiness, if they are known.
+    listeners: Option<Vec<Listener>>,
     drain: Drain,
     command: Option<EnvoyCommand>,
     restarts: RestartPolicy,
@@ -141,10 +146,15 @@ impl Supervisor {
             let now = self.state.now();
             let step = self.drain.next(now);
             let mut wake = self.envoy.due();
+        let state = self.state.clone();
+        let mut first_ready = std::pin::pin!(state.wait_until(Readiness::was_ready));
+        let mut is_ready_known = false;
+        let mut start_requests = DrainRequests::default();
             match step {
                 Step::End => return Ok(Stop::Graceful),
                 Step::WaitUntil(until) => wake = Some(wake.map_or(until, |at| at.min(until))),
-                Step::SendDrain | Step::CountConnections => requests.send(step, &self.admin, self.path),
+                Step::SendDrain => requests.drain(&self.admin, self.scope, &self.listeners),
+                Step::CountConnections => requests.count_connections(&self.admin, self.state.drain_plan()),
                 Step::Idle => {}
             }
             tokio::select! {
@@ -175,7 +185,12 @@ impl Supervisor {
                         return Ok(end);
                     }
                 }
-                response = requests.recv() => self.on_response(&response),
+                response = requests.recv() => self.on_response(response),
+                () = &mut first_ready, if !is_ready_known => {
+                    is_ready_known = true;
+                    start_requests.query_listeners(&self.admin);
+                }
+                response = start_requests.recv() => self.on_response(response),
                 () = until_hung(&self.state, self.hang_limit), if !self.is_hung => self.kill_hung(),
                 () = until(wake, now) => self.start_if_due()?,
             }
@@ -243,17 +258,24 @@ impl Supervisor {
         true
     }
 
-    fn on_response(&mut self, response: &DrainResponse) {
+    fn on_response(&mut self, response: DrainResponse) {
         match response {
-            DrainResponse::DrainSent(accepted) => {
-                if !accepted {
+            DrainResponse::Listeners(listeners) => {
+                for warning in listeners.iter().flat_map(|known| listeners::warnings(self.scope, known)) {
+                    warn!("{warning}");
+                }
+                self.listeners = listeners;
+            }
+            DrainResponse::DrainSent { plan, is_accepted } => {
+                if !is_accepted {
                     warn!("envoy admin did not accept the drain request");
                 }
-                self.drain.on_drain_response(*accepted);
+                self.state.set_drain_plan(plan);
+                self.drain.on_drain_response(is_accepted);
             }
             DrainResponse::Connections(connections) => {
                 info!(?connections, "application connections counted");
-                self.drain.on_connection_count(*connections, self.state.now());
+                self.drain.on_connection_count(connections, self.state.now());
             }
         }
     }

@@ -8,6 +8,7 @@ use kit::process::{children, is_alive};
 use kit::sidecar::{Builder, Sidecar};
 use kit::wait;
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -22,8 +23,15 @@ const ENDLESS: [&str; 4] = ["--drain-seconds", "600", "--drain-deadline-seconds"
 /// Starts a sidecar whose user configuration has a listener, and waits until it is ready.
 async fn ready(name: &str, flags: &[&str]) -> Sidecar {
     let builder = Builder::new(name);
+    ready_with(name, flags, |_| ()).await
+}
+
+/// Like [`ready`], with changes to the list of listeners.
+async fn ready_with(name: &str, flags: &[&str], change: impl FnOnce(&mut Vec<Value>)) -> Sidecar {
     let user = builder.folder.join("user.json");
-    std::fs::write(&user, user_config(builder.ip, THEIRS).to_string()).expect("a writable folder");
+    let mut config = user_config(builder.ip, THEIRS);
+    change(config["static_resources"]["listeners"].as_array_mut().expect("a list"));
+    std::fs::write(&user, config.to_string()).expect("a writable folder");
     let sidecar = builder.args(&["--user-config", user.to_str().expect("a path")]).args(flags).start();
     sidecar.until(200, "ready").await;
     sidecar
@@ -73,6 +81,82 @@ async fn a_drain_lasts_until_connections_are_gone() {
 }
 
 #[tokio::test]
+/// Sends a request on an open connection, and returns whether the response ends the connection.
+async fn is_told_to_close(stream: &mut TcpStream) -> bool {
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a connection");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"theirs") {
+        assert_ne!(stream.read_buf(&mut answer).await.expect("an answer"), 0, "cut");
+    }
+    String::from_utf8_lossy(&answer).to_lowercase().contains("connection: close")
+}
+
+/// The listener's direction is that of Envoy's default. The client of the connection is asked to close
+/// it, and the agent exits as soon as it does, long before the deadline.
+#[tokio::test]
+async fn a_listener_without_direction_is_drained() {
+    for direction in [None, Some("INBOUND")] {
+        let name = format!("drain-{}", direction.unwrap_or("none").to_lowercase());
+        let flags = ["--drain-seconds", "0", "--drain-deadline-seconds", "1200"];
+        let sidecar = ready_with(&name, &flags, |listeners| {
+            listeners[0]["traffic_direction"] = direction.map_or(Value::Null, Value::from);
+        })
+        .await;
+        let mut open = connection(&sidecar).await;
+        assert!(!is_told_to_close(&mut open).await, "there is no drain yet");
+        sidecar.signal(Signal::SIGTERM);
+        wait::until_or(|| sidecar.log(), async || sidecar.log().contains("connections=Some(1)")).await;
+        assert!(is_told_to_close(&mut open).await, "{direction:?}: {}", sidecar.log());
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("connections=Some(0)"), "{log}");
+    }
+}
+
+/// An open connection to an outbound listener, which is not drained, does not delay the exit.
+#[tokio::test]
+async fn a_drain_waits_only_for_what_it_drains() {
+    const OUTBOUND: u16 = 18081;
+    let flags = ["--drain-seconds", "0", "--drain-deadline-seconds", "1200"];
+    for (name, scope) in [("drain-outbound", "inbound"), ("drain-outbound-all", "all")] {
+        let sidecar = ready_with(name, &[&flags[..], &["--drain-scope", scope]].concat(), |listeners| {
+            let mut outbound = listeners[0].clone();
+            outbound["name"] = "others".into();
+            outbound["traffic_direction"] = "OUTBOUND".into();
+            outbound["address"]["socket_address"]["port_value"] = OUTBOUND.into();
+            listeners.push(outbound);
+        })
+        .await;
+        let mut stream = TcpStream::connect((sidecar.ip, OUTBOUND)).await.expect("the port is open");
+        assert!(!is_told_to_close(&mut stream).await);
+        sidecar.signal(Signal::SIGTERM);
+        if scope == "all" {
+            wait::until_or(|| sidecar.log(), async || sidecar.log().contains("connections=Some(1)")).await;
+            assert!(is_told_to_close(&mut stream).await);
+        }
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(0), "{log}");
+    }
+}
+
+/// Envoy does not close TCP connections in a drain.
+#[tokio::test]
+async fn a_listener_that_no_drain_reaches_is_named_at_the_start() {
+    let sidecar = ready_with("drain-tcp", &[], |listeners| {
+        listeners[0]["name"] = "database".into();
+        listeners[0]["filter_chains"] = json!([{"filters": [{
+            "name": "envoy.filters.network.tcp_proxy",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+                "stat_prefix": "database", "cluster": "app_health_tcp"
+            }
+        }]}]);
+    })
+    .await;
+    wait::until_or(|| sidecar.log(), async || sidecar.log().contains("because they are not HTTP: database;"))
+        .await;
+}
+
 async fn the_deadline_ends_a_drain_with_open_connections() {
     let sidecar = ready("drain-deadline", &["--drain-seconds", "0", "--drain-deadline-seconds", "3"]).await;
     let _open = connection(&sidecar).await;

@@ -128,7 +128,8 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub drain_deadline_seconds: u32,
-    /// Which listeners are drained; with `inbound` the application can send requests until the end
+    /// Which listeners are drained, and whose connections the drain waits for. `inbound`: all but those
+    /// with traffic_direction OUTBOUND, so that the application can send requests until the end
     #[arg(long, env = "APP_HEALTH_DRAIN_SCOPE", value_enum, default_value_t = DrainScope::Inbound)]
     pub drain_scope: DrainScope,
     /// Keep /healthz/ready at 200 during a drain
@@ -169,10 +170,10 @@ pub enum EnvoyRestart {
     Limited,
 }
 
-/// Which listeners a drain closes.
+/// Which listeners are drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DrainScope {
-    /// Listeners with traffic_direction INBOUND.
+    /// Every listener except those with traffic_direction OUTBOUND.
     Inbound,
     /// Every listener, regardless of its direction.
     All,

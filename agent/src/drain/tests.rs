@@ -92,13 +92,6 @@ fn sigterm_after_a_drain_request() {
     assert_eq!(drain.next(seconds(25)), Step::End, "counted from the start of the drain");
 }
 
-#[test]
-fn drain_request_paths() {
-    let all = DrainSettings { scope: DrainScope::All, ..settings() };
-    assert_eq!(settings().path(), "/drain_listeners?graceful&skip_exit&inboundonly");
-    assert_eq!(all.path(), "/drain_listeners?graceful&skip_exit");
-}
-
 proptest! {
     /// Whatever Envoy answers, and however slowly, a drain ends neither before its minimum nor
     /// after its deadline.

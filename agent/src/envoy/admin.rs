@@ -4,11 +4,8 @@ use serde::Deserialize;
 
 use crate::http_client::RequestFailure;
 
-/// Path and query whose response [`open_connections`] parses.
+/// Path and query whose response [`super::listeners::DrainPlan::open_connections`] parses.
 pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
-/// Listeners whose connections are not the application's: those of the generated bootstrap and
-/// Envoy's admin listener.
-const INTERNAL_LISTENERS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
 
 /// Envoy's server state, as `/ready` and `/server_info` report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,23 +118,6 @@ impl AdminRequest {
         };
         response.ok_or(RequestFailure::BadBody)
     }
-}
-
-/// Returns the application's open connections: the sum of `listener.*.downstream_cx_active` over
-/// the user's listeners. Statistics of single workers are skipped, because the listener's total
-/// includes them. Returns `None` if a line is malformed or if there are no lines.
-pub fn open_connections(body: &str) -> Option<u64> {
-    let mut sum = None;
-    for line in body.lines() {
-        let (name, value) = line.split_once(": ")?;
-        let listener = name.strip_prefix("listener.")?.strip_suffix(".downstream_cx_active")?;
-        let value: u64 = value.parse().ok()?;
-        let is_part = listener.rsplit('.').next().is_some_and(|last| last.starts_with("worker_"));
-        let is_ours = INTERNAL_LISTENERS.contains(&listener) || listener.starts_with("envoy_internal_");
-        let counted = if is_part || is_ours { 0 } else { value };
-        sum = Some(sum.unwrap_or(0) + counted);
-    }
-    sum
 }
 
 /// Parses lines of the form `name: value`. A malformed line makes the response invalid; unknown

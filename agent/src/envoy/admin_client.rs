@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::admin::{self, AdminRequest, AdminResponse, DataPathResponse};
+use super::listeners::{self, DrainPlan, Listener};
 use crate::address::HttpUrl;
 use crate::http_client::{self, HttpResponse, RequestFailure};
 
@@ -65,11 +66,19 @@ pub async fn query_data_path(
     }))
 }
 
-/// Returns the number of open connections as counted by [`admin::open_connections`]; `None` means
-/// that it is unknown.
-pub async fn open_connections(url: &HttpUrl, timeout: Duration) -> Option<u64> {
+/// Returns the number of connections that the drain of `plan` waits for; `None` means that it is
+/// unknown.
+pub async fn open_connections(url: &HttpUrl, plan: &DrainPlan, timeout: Duration) -> Option<u64> {
     let limit = AdminRequest::Stats.limit();
-    admin::open_connections(&text(url, admin::OPEN_CONNECTIONS, limit, timeout).await?)
+    plan.open_connections(&text(url, admin::OPEN_CONNECTIONS, limit, timeout).await?)
+}
+
+/// Returns the user's listeners; `None` means that they are unknown. `timeout` is that of each of two
+/// requests.
+pub async fn listeners(url: &HttpUrl, timeout: Duration) -> Option<Vec<Listener>> {
+    let fixed = text(url, listeners::STATIC_LISTENERS, listeners::LIMIT, timeout).await?;
+    let dynamic = text(url, listeners::DYNAMIC_LISTENERS, listeners::LIMIT, timeout).await?;
+    listeners::parse([&fixed, &dynamic])
 }
 
 /// Returns the body of a response with status 200; `None` if there is no such response within `timeout`,

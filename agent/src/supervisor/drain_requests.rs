@@ -3,14 +3,24 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use crate::address::HttpUrl;
-use crate::drain::Step;
+use crate::args::DrainScope;
 use crate::envoy::admin_client;
+use crate::envoy::listeners::{DrainPlan, Listener};
 
 const DEADLINE: Duration = Duration::from_secs(1);
+/// At the start there is time, and Envoy has much to do.
+const START_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(super) enum DrainResponse {
-    DrainSent(bool),
+    /// The listeners, or `None` if they are unknown.
+    Listeners(Option<Vec<Listener>>),
+    DrainSent {
+        plan: DrainPlan,
+        is_accepted: bool,
+    },
     /// Open connections of the application; `None` if Envoy returned no statistics.
     Connections(Option<u64>),
 }
@@ -20,21 +30,38 @@ pub(super) enum DrainResponse {
 pub(super) struct DrainRequests(Option<Pin<Box<dyn Future<Output = DrainResponse> + Send>>>);
 
 impl DrainRequests {
-    /// Sends the request for `step`, unless one is in flight; `path` is that of the drain request.
-    pub(super) fn send(&mut self, step: Step, admin: &HttpUrl, path: &'static str) {
-        if self.0.is_some() {
-            return;
-        }
+    /// Queries the listeners, unless a request is in flight.
+    pub(super) fn query_listeners(&mut self, admin: &HttpUrl) {
         let admin = admin.clone();
-        self.0 = match step {
-            Step::CountConnections => Some(Box::pin(async move {
-                DrainResponse::Connections(admin_client::open_connections(&admin, DEADLINE).await)
-            })),
-            Step::SendDrain => Some(Box::pin(async move {
-                DrainResponse::DrainSent(admin_client::post(&admin, path, DEADLINE).await)
-            })),
-            Step::Idle | Step::WaitUntil(_) | Step::End => None,
-        };
+        self.send(
+            async move { DrainResponse::Listeners(admin_client::listeners(&admin, START_DEADLINE).await) },
+        );
+    }
+
+    /// Sends the drain request for the current listeners. If Envoy does not return them in time, those of
+    /// the start count: `known`.
+    pub(super) fn drain(&mut self, admin: &HttpUrl, scope: DrainScope, known: &Option<Vec<Listener>>) {
+        let (admin, known) = (admin.clone(), known.clone());
+        self.send(async move {
+            let listeners = timeout(DEADLINE, admin_client::listeners(&admin, DEADLINE)).await;
+            let listeners = listeners.ok().flatten().or(known);
+            let plan = DrainPlan::new(scope, listeners.as_deref());
+            let is_accepted = admin_client::post(&admin, plan.path, DEADLINE).await;
+            DrainResponse::DrainSent { plan, is_accepted }
+        });
+    }
+
+    pub(super) fn count_connections(&mut self, admin: &HttpUrl, plan: DrainPlan) {
+        let admin = admin.clone();
+        self.send(async move {
+            DrainResponse::Connections(admin_client::open_connections(&admin, &plan, DEADLINE).await)
+        });
+    }
+
+    fn send(&mut self, request: impl Future<Output = DrainResponse> + Send + 'static) {
+        if self.0.is_none() {
+            self.0 = Some(Box::pin(request));
+        }
     }
 
     /// Waits for the result. The future is cancel safe.

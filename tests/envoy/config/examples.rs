@@ -189,6 +189,19 @@ fn additions_to_an_existing_configuration_are_marked() {
     }
 }
 
+/// Envoy drains a listener without a direction only together with the outbound ones.
+#[test]
+fn every_listener_of_the_examples_has_a_direction() {
+    for (file, text) in example::all().into_iter().chain(example::of_machines()) {
+        let config = example::parse(&text);
+        let listeners = config["static_resources"]["listeners"].as_array();
+        for listener in listeners.into_iter().flatten().filter(|listener| listener["name"] != "app_health") {
+            let direction = listener["traffic_direction"].as_str();
+            assert!(matches!(direction, Some("INBOUND" | "OUTBOUND")), "{file}: {}", listener["name"]);
+        }
+    }
+}
+
 fn paths_of(app: &App) -> BTreeSet<String> {
     app.seen().iter().map(kit::app::Seen::request_line).collect()
 }

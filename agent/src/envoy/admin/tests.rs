@@ -79,27 +79,3 @@ fn server_information() {
         assert_eq!(found, info.map(AdminResponse::ServerInfo), "{body}");
     }
 }
-
-#[test]
-fn open_connections_of_the_application() {
-    let line = |name: &str, value: u64| format!("listener.{name}.downstream_cx_active: {value}\n");
-    let ours = [
-        line("admin", 1),
-        line("admin.main_thread", 1),
-        line("app_health", 7),
-        line("app_health.worker_0", 7),
-        line("app_health_stats", 2),
-        line("envoy_internal_inner", 3),
-    ]
-    .concat();
-    for (body, expected) in [
-        (String::new(), None),
-        ("garbage".to_owned(), None),
-        ("listener.x.downstream_cx_active: many\n".to_owned(), None),
-        (ours.clone(), Some(0)),
-        (format!("{ours}{}{}", line("0.0.0.0_8080", 4), line("0.0.0.0_8080.worker_1", 4)), Some(4)),
-        (format!("{}{}", line("[__]_8080", 1), line("app_health_of_mine", 2)), Some(3)),
-    ] {
-        assert_eq!(open_connections(&body), expected, "{body}");
-    }
-}
