@@ -67,14 +67,14 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     }
     let version = async {
         tokio::select! {
-            version = prepare::query_version(&mut config) => version.map(|()| true),
-            () = signals.wait_for_termination(|| ()) => Ok(false),
+            version = prepare::query_version(&mut config) => version,
+            signal = signals.wait_for_termination(|| ()) => {
+                info!("agent terminated before Envoy was started");
+                Err(supervisor::never_ready(signal, "the version of Envoy was queried"))
+            }
         }
     };
-    if !runtime.block_on(version)? {
-        info!("agent terminated before Envoy was started");
-        return Ok(());
-    }
+    runtime.block_on(version)?;
     log_configuration(&config);
     if let Some(FilterChoice { form, reason }) = config.filter_choice() {
         info!(form = form.word(), %reason, "filter chosen");
@@ -162,6 +162,7 @@ async fn serve(
         data_path: config.data_path,
         child: policy.child,
     };
+    let must_become_ready = config.envoy.is_some() || config.vm.requires_envoy();
     let awaited_pids = AwaitedPids::default();
     let (view, mut vm) = vm::start(config.vm, &state, &awaited_pids, &metrics)?;
     let (command, commands) = mpsc::channel(COMMANDS);
@@ -211,6 +212,7 @@ async fn serve(
         admin,
         drain: config.drain,
         envoy,
+        must_become_ready,
         debug_info: debug_info_sender,
         commands,
         signals,

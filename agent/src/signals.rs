@@ -2,12 +2,13 @@
 
 use std::io;
 
+use nix::sys::signal::Signal as SignalName;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
     /// SIGTERM or SIGINT, which terminates the agent.
-    Terminate(&'static str),
+    Terminate(SignalName),
     /// SIGUSR1, upon which Envoy reopens its log files.
     ReopenLogs,
     /// SIGHUP, which has no effect.
@@ -37,8 +38,8 @@ impl Signals {
 
     pub async fn next(&mut self) -> Signalled {
         tokio::select! {
-            _ = self.interrupt.recv() => Signalled::Terminate("SIGINT"),
-            _ = self.terminate.recv() => Signalled::Terminate("SIGTERM"),
+            _ = self.interrupt.recv() => Signalled::Terminate(SignalName::SIGINT),
+            _ = self.terminate.recv() => Signalled::Terminate(SignalName::SIGTERM),
             _ = self.user1.recv() => Signalled::ReopenLogs,
             _ = self.hang_up.recv() => Signalled::HangUp,
             _ = self.child.recv() => Signalled::Child,
@@ -46,10 +47,10 @@ impl Signals {
     }
 
     /// Waits for SIGTERM or SIGINT, and calls `reap` whenever a child process has exited.
-    pub async fn wait_for_termination(&mut self, reap: impl Fn()) {
+    pub async fn wait_for_termination(&mut self, reap: impl Fn()) -> SignalName {
         loop {
             match self.next().await {
-                Signalled::Terminate(_) => return,
+                Signalled::Terminate(signal) => return signal,
                 Signalled::Child => reap(),
                 Signalled::ReopenLogs | Signalled::HangUp => {}
             }

@@ -50,6 +50,8 @@ pub struct Inputs {
     pub drain: DrainSettings,
     /// `None` for an external Envoy, which is drained but never started or stopped.
     pub envoy: Option<EnvoyStart>,
+    /// True if it is a failure to exit before Envoy was ready.
+    pub must_become_ready: bool,
     /// Where to announce that other files were written for Envoy.
     pub debug_info: watch::Sender<DebugInfo>,
     pub commands: mpsc::Receiver<LocalCommand>,
@@ -70,7 +72,8 @@ pub struct EnvoyStart {
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
 pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Inputs { state, admin, drain, envoy, debug_info, commands, signals, awaited_pids } = inputs;
+    let Inputs { state, admin, drain, envoy, must_become_ready, debug_info, commands, signals, awaited_pids } =
+        inputs;
     let (command, restart, hang_limit, fallback) = match envoy {
         Some(EnvoyStart { command, restart, hang_limit, fallback }) => {
             (Some(command), restart, hang_limit, fallback)
@@ -87,6 +90,7 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         restarts: RestartPolicy::new(restart),
         hang_limit,
         fallback,
+        must_become_ready,
         debug_info,
         envoy: EnvoyState::Stopped,
         is_hung: false,
@@ -124,6 +128,7 @@ struct Supervisor {
     restarts: RestartPolicy,
     hang_limit: Option<Duration>,
     fallback: Option<Fallback>,
+    must_become_ready: bool,
     debug_info: watch::Sender<DebugInfo>,
     envoy: EnvoyState,
     /// True if the running Envoy was killed because it hung.
@@ -141,15 +146,15 @@ impl Supervisor {
     async fn event_loop(&mut self, broken: impl Future<Output = Failure>) -> Result<Stop, Failure> {
         let mut broken = std::pin::pin!(broken);
         let mut requests = DrainRequests::default();
+        let state = self.state.clone();
+        let mut first_ready = std::pin::pin!(state.wait_until(Readiness::was_ready));
+        let mut is_ready_known = false;
+        let mut start_requests = DrainRequests::default();
         self.begin()?;
         loop {
             let now = self.state.now();
             let step = self.drain.next(now);
             let mut wake = self.envoy.due();
-        let state = self.state.clone();
-        let mut first_ready = std::pin::pin!(state.wait_until(Readiness::was_ready));
-        let mut is_ready_known = false;
-        let mut start_requests = DrainRequests::default();
             match step {
                 Step::End => return Ok(Stop::Graceful),
                 Step::WaitUntil(until) => wake = Some(wake.map_or(until, |at| at.min(until))),
@@ -160,7 +165,7 @@ impl Supervisor {
             tokio::select! {
                 failure = &mut broken => return Err(failure),
                 signal = self.signals.next() => {
-                    if let Some(end) = self.on_signal(signal) {
+                    if let Some(end) = self.on_signal(signal)? {
                         return Ok(end);
                     }
                 }
@@ -197,21 +202,31 @@ impl Supervisor {
         }
     }
 
-    fn on_signal(&mut self, signal: Signalled) -> Option<Stop> {
+    fn on_signal(&mut self, signal: Signalled) -> Result<Option<Stop>, Failure> {
         match signal {
-            Signalled::Terminate(name) if self.drain.is_shutting_down() => {
-                warn!(signal = name, "second signal received, aborting drain");
-                return Some(Stop::Immediate);
+            Signalled::Terminate(signal) if self.drain.is_shutting_down() => {
+                warn!(signal = signal.as_str(), "second signal received, aborting drain");
+                return Ok(Some(Stop::Immediate));
             }
-            Signalled::Terminate(name)
-                if !self.state.with_readiness(Readiness::was_ready)
-                    || matches!(self.envoy, EnvoyState::Validating(_)) =>
-            {
-                info!(signal = name, "termination requested before Envoy was ready, skipping drain");
-                return Some(Stop::Graceful);
+            Signalled::Terminate(signal) if !self.state.with_readiness(Readiness::was_ready) => {
+                info!(
+                    signal = signal.as_str(),
+                    "termination requested before Envoy was ready, skipping drain"
+                );
+                if self.must_become_ready {
+                    let pending = String::from_utf8_lossy(&self.state.subscribe().borrow().body)
+                        .trim()
+                        .replace('\n', ", ");
+                    return Err(never_ready(signal, &pending));
+                }
+                return Ok(Some(Stop::Graceful));
             }
-            Signalled::Terminate(name) => {
-                self.announce_drain(name);
+            Signalled::Terminate(signal) if matches!(self.envoy, EnvoyState::Validating(_)) => {
+                info!(signal = signal.as_str(), "termination requested during a validation, skipping drain");
+                return Ok(Some(Stop::Graceful));
+            }
+            Signalled::Terminate(signal) => {
+                self.announce_drain(signal.as_str());
                 self.drain.begin_shutdown(self.state.now());
             }
             Signalled::ReopenLogs => {
@@ -226,7 +241,7 @@ impl Supervisor {
             }
             Signalled::Child => self.reap(),
         }
-        None
+        Ok(None)
     }
 
     fn announce_drain(&self, reason: &str) {
@@ -287,6 +302,13 @@ impl Supervisor {
             info!(status = %reason, "envoy exited");
         }
     }
+}
+
+/// Describes the end of an agent whose Envoy was never ready. It is a failure, because kubelet with
+/// `restartPolicy: OnFailure` would not start a container again that exits with 0.
+pub fn never_ready(signal: Signal, pending: &str) -> Failure {
+    let number = u8::try_from(signal as i32).expect("signals have small numbers");
+    Failure::Interrupted(format!("{signal} before Envoy was ready for the first time: {pending}"), number)
 }
 
 /// Waits until Envoy has been silent for `limit`.

@@ -40,6 +40,13 @@ pub struct VmConfig {
     pub is_delta: bool,
 }
 
+impl VmConfig {
+    /// Returns false if the agent has a purpose without an Envoy that is ready.
+    pub fn requires_envoy(&self) -> bool {
+        self.health.envoy_readiness
+    }
+}
+
 /// The running tasks of a virtual machine.
 pub struct VmTasks {
     /// `None` if the workload is not probed.

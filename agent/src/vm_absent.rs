@@ -13,6 +13,12 @@ use crate::state::AgentState;
 #[derive(Debug)]
 pub struct VmConfig;
 
+impl VmConfig {
+    pub fn requires_envoy(&self) -> bool {
+        true
+    }
+}
+
 pub struct VmTasks;
 
 #[derive(Debug, Clone)]

@@ -39,6 +39,9 @@ pub enum Failure {
     /// The command was terminated by this signal, given as name and number.
     #[error("terminated by {0}")]
     Signal(&'static str, u8),
+    /// The signal with this number stopped the command before it had fulfilled its purpose.
+    #[error("{0}")]
+    Interrupted(String, u8),
 }
 
 impl Failure {
@@ -56,7 +59,7 @@ impl Failure {
             Self::Settings(_) => 78,
             Self::NotExecutable(_) => 126,
             Self::NotFound(_) => 127,
-            Self::Signal(_, number) => 128 + number,
+            Self::Signal(_, number) | Self::Interrupted(_, number) => 128 + number,
         }
     }
 }

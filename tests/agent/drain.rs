@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::exit::script;
 use crate::run::user_config;
 
 /// The port of the listener in the user's configuration.
@@ -22,12 +23,12 @@ const ENDLESS: [&str; 4] = ["--drain-seconds", "600", "--drain-deadline-seconds"
 
 /// Starts a sidecar whose user configuration has a listener, and waits until it is ready.
 async fn ready(name: &str, flags: &[&str]) -> Sidecar {
-    let builder = Builder::new(name);
     ready_with(name, flags, |_| ()).await
 }
 
 /// Like [`ready`], with changes to the list of listeners.
 async fn ready_with(name: &str, flags: &[&str], change: impl FnOnce(&mut Vec<Value>)) -> Sidecar {
+    let builder = Builder::new(name);
     let user = builder.folder.join("user.json");
     let mut config = user_config(builder.ip, THEIRS);
     change(config["static_resources"]["listeners"].as_array_mut().expect("a list"));
@@ -80,7 +81,6 @@ async fn a_drain_lasts_until_connections_are_gone() {
     assert!(places.is_sorted(), "{log}");
 }
 
-#[tokio::test]
 /// Sends a request on an open connection, and returns whether the response ends the connection.
 async fn is_told_to_close(stream: &mut TcpStream) -> bool {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a connection");
@@ -157,6 +157,7 @@ async fn a_listener_that_no_drain_reaches_is_named_at_the_start() {
         .await;
 }
 
+#[tokio::test]
 async fn the_deadline_ends_a_drain_with_open_connections() {
     let sidecar = ready("drain-deadline", &["--drain-seconds", "0", "--drain-deadline-seconds", "3"]).await;
     let _open = connection(&sidecar).await;
@@ -209,7 +210,43 @@ async fn an_envoy_that_is_not_ready_is_not_drained() {
     sidecar.until(503, "clusters not received\nlisteners not received").await;
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
-    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(code, Some(143), "{log}");
+    let last =
+        "SIGTERM before Envoy was ready for the first time: clusters not received, listeners not received";
+    assert!(log.trim_end().ends_with(last), "{log}");
+}
+
+/// kubelet restarts a container with `restartPolicy: OnFailure` only if its exit code is not 0. A
+/// request to quit is one of the user, whose Job has finished.
+#[tokio::test]
+async fn an_agent_whose_envoy_was_never_ready_fails() {
+    for (own, request, expected) in [
+        (true, Some(Signal::SIGTERM), 143),
+        (true, Some(Signal::SIGINT), 130),
+        (true, None, 0),
+        (false, Some(Signal::SIGTERM), 143),
+        (false, None, 0),
+    ] {
+        let builder = Builder::bare("drain-never");
+        let text =
+            "[ \"$1\" = --version ] && echo 'envoy  version: x/1.40.0/Clean' && exit 0\nexec sleep 1000";
+        let envoy = script(&builder.folder, text);
+        let flags: &[&str] = if own {
+            &["--envoy", envoy.to_str().expect("a path")]
+        } else {
+            &["--no-envoy", "--data-path", "off"]
+        };
+        let sidecar = builder.args(flags).start_plain();
+        let reason =
+            if own { "envoy admin not answering\nprobe listener not answering" } else { "envoy not started" };
+        sidecar.until(503, reason).await;
+        match request {
+            Some(signal) => sidecar.signal(signal),
+            None => assert_eq!(sidecar.local("POST /quitquitquit", "").await.status, 200),
+        }
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(expected), "{own} {request:?}: {log}");
+    }
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn signals_are_handled_during_the_version_query() {
     let asked = Pid::from_raw(written(&pid).await.parse().expect("a number"));
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
-    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(code, Some(143), "{log}");
     assert!(log.contains("terminated before Envoy was started"), "{log}");
     until_gone(asked).await;
 }
@@ -205,7 +205,7 @@ async fn a_blocked_stderr_does_not_block_the_agent() {
     let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     kill(Pid::from_raw(pid), Signal::SIGTERM).expect("the agent runs");
     let ended = tokio::time::timeout(wait::timeout(), running.wait()).await.expect("the agent exits");
-    assert_eq!(ended.expect("a child").code(), Some(0));
+    assert_eq!(ended.expect("a child").code(), Some(143));
 }
 
 #[tokio::test]

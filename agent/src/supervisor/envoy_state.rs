@@ -95,7 +95,7 @@ pub(super) async fn stop(
         process.signal(Signal::SIGTERM);
         let reason = tokio::select! {
             reason = timeout(grace, wait_for_group(process)) => reason.ok(),
-            () = signals.wait_for_termination(|| reap_orphans(&own)) => None,
+            _ = signals.wait_for_termination(|| reap_orphans(&own)) => None,
         };
         if reason.is_some() {
             return reason;

@@ -21,4 +21,5 @@ fn codes() {
         assert_eq!(failure.code(), code, "{failure:?}");
     }
     assert_eq!(Failure::Signal("SIGINT", 2).code(), 130);
+    assert_eq!(Failure::Interrupted("not ready".to_owned(), 15).code(), 143);
 }
