@@ -47,9 +47,10 @@ pub fn of_clap(error: &clap::Error) -> ExitCode {
     ExitCode::from(64)
 }
 
-/// Writes `line` to stderr. A closed or blocked stderr has no effect.
+/// Writes `line` to stderr, as a JSON object if the log has that format. A closed or blocked stderr has
+/// no effect.
 pub fn stderr_line(line: &str) {
-    stderr::write(format!("app-health-agent: {line}\n").as_bytes());
+    stderr::write_message(line);
 }
 
 fn say(line: &str, termination_message: Option<&Path>) {

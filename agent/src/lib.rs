@@ -19,6 +19,7 @@ pub mod exec_with_pdeathsig;
 pub mod exit;
 pub mod filter_choice;
 pub mod http_client;
+pub mod json_line;
 pub mod local_peer;
 pub mod local_server;
 pub mod log;

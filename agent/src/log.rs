@@ -1,5 +1,6 @@
 //! Logging to stderr, with a level that can change at run time.
 
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use tracing::level_filters::LevelFilter;
@@ -9,7 +10,7 @@ use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LOG_LEVELS, LogFormat};
 use crate::exit::stderr_line;
-use crate::stderr::LogLine;
+use crate::stderr::{self, LogLine};
 
 #[derive(Clone)]
 pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
@@ -24,6 +25,29 @@ impl LogLevelHandle {
     pub fn set(&self, level: &str) -> bool {
         LOG_LEVELS.contains(&level) && level.parse().is_ok_and(|level| (self.0)(level))
     }
+}
+
+/// Selects the format of everything that is written to stderr. It is called before the first line.
+pub fn set_format(format: LogFormat) {
+    match format {
+        LogFormat::Text => {}
+        LogFormat::Json => stderr::use_json(),
+    }
+}
+
+/// Returns the format that a command line asks for which clap rejects, so that its error has that
+/// format too. `variable` is the value of the flag's environment variable.
+pub fn requested_format(words: impl IntoIterator<Item = OsString>, variable: Option<&OsStr>) -> LogFormat {
+    let mut words = words.into_iter().take_while(|word| word != "--");
+    let mut found = variable.map(OsStr::to_owned);
+    while let Some(word) = words.next() {
+        if word == "--log-format" {
+            found = words.next();
+        } else if let Some(value) = word.to_str().and_then(|word| word.strip_prefix("--log-format=")) {
+            found = Some(value.into());
+        }
+    }
+    if found.is_some_and(|found| found == "json") { LogFormat::Json } else { LogFormat::Text }
 }
 
 /// Initializes logging; it must be called only once per process.

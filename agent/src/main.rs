@@ -6,14 +6,23 @@ use std::process::ExitCode;
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, cli, exec_with_pdeathsig, wait};
+use app_health_agent::{app, cli, exec_with_pdeathsig, log, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::from_process();
     let args = match environment.parse_args::<Args>() {
         Ok(args) => args,
-        Err(error) => return exit::of_clap(&error),
+        Err(error) => {
+            log::set_format(log::requested_format(
+                Environment::words(),
+                environment.get("APP_HEALTH_LOG_FORMAT"),
+            ));
+            return exit::of_clap(&error);
+        }
     };
+    if let Command::Run(run) = &args.command {
+        log::set_format(run.log_format);
+    }
     let termination_message = match &args.command {
         Command::Wait(wait) => wait.termination_message.clone(),
         _ => None,

@@ -32,7 +32,12 @@ impl Environment {
 
     /// Parses the command line of this process.
     pub fn parse_args<A: Parser>(&self) -> Result<A, clap::Error> {
-        self.args(std::env::args_os())
+        self.args(Self::words())
+    }
+
+    /// Returns the words of the command line of this process, the program's name first.
+    pub fn words() -> impl Iterator<Item = OsString> {
+        std::env::args_os()
     }
 
     /// Parses the command line `words`, which starts with the program's name. clap reads the

@@ -11,6 +11,7 @@ mod filter_form;
 mod flags;
 mod full_disk;
 mod hang;
+mod json_log;
 mod local;
 mod metrics;
 mod page;

@@ -8,6 +8,7 @@ use serving::http_server::{self, Listener};
 use tracing::warn;
 
 use crate::address::LocalAddress;
+use crate::args::LogFormat;
 use crate::config::{EnvoyConfigSource, RunConfig};
 use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
@@ -97,6 +98,7 @@ pub(super) fn files(config: &RunConfig) -> Result<(Option<EnvoyStart>, DebugInfo
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
         validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
+        is_log_json: config.log_format == LogFormat::Json,
         admin: config.admin.clone(),
     };
     let fallback = Fallback::of(&envoy.files);

@@ -148,7 +148,8 @@ pub struct RunArgs {
     /// port changes it at runtime
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_parser = log_level(), default_value = "info")]
     pub log_level: LevelFilter,
-    /// Format of log lines
+    /// Format of log lines; with `json` every line on stderr is a JSON object, also those of Envoy and the
+    /// final error
     #[arg(long, env = "APP_HEALTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     #[command(flatten)]

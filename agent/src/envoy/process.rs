@@ -14,6 +14,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
+use super::log_forwarder::LogForwarder;
 use crate::address::LocalAddress;
 
 /// Environment variable with Istio's prober table. Envoy does not inherit it, because its header
@@ -30,6 +31,9 @@ pub struct EnvoyCommand {
     /// True if the configuration is validated before the start, because Envoy prints all of an
     /// invalid configuration to the log.
     pub validate_first: bool,
+    /// True if the agent reads Envoy's stderr and writes each line as JSON; otherwise Envoy has the stderr of
+    /// the agent.
+    pub is_log_json: bool,
     /// Admin address; a stale Unix socket at this address is removed before the start.
     pub admin: LocalAddress,
 }
@@ -51,8 +55,15 @@ impl EnvoyCommand {
         }
         let mut command = self.base_command();
         command.args(&self.flags).env_remove(APP_PROBERS_ENV).stdin(Stdio::null());
+        let log = if self.is_log_json {
+            let (writer, log) = LogForwarder::start()?;
+            command.stderr(writer);
+            Some(log)
+        } else {
+            None
+        };
         let child = command.process_group(0).spawn()?;
-        Ok(EnvoyProcess { pid: pid(&child), child })
+        Ok(EnvoyProcess { pid: pid(&child), child, log })
     }
 
     /// Returns the command with the configuration and without any other flag.
@@ -88,6 +99,8 @@ fn remove_socket(path: &Path) -> io::Result<()> {
 pub struct EnvoyProcess {
     child: Child,
     pid: Pid,
+    /// `None` if Envoy has the stderr of the agent.
+    log: Option<LogForwarder>,
 }
 
 impl EnvoyProcess {
@@ -95,9 +108,13 @@ impl EnvoyProcess {
         self.pid
     }
 
-    /// Waits until the process exits. The future is cancel safe.
+    /// Waits until the process exits and its last lines are logged. The future is cancel safe.
     pub async fn wait(&mut self) -> ExitReason {
-        match self.child.wait().await {
+        let status = self.child.wait().await;
+        if let Some(log) = &self.log {
+            log.finish().await;
+        }
+        match status {
             Ok(status) => ExitReason::of(status),
             Err(_) => ExitReason::Unknown,
         }

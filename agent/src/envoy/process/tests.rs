@@ -16,6 +16,7 @@ pub(in crate::envoy) fn command(script: &str) -> EnvoyCommand {
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
         validate_first: false,
+        is_log_json: false,
         admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
     }
 }

@@ -1,0 +1,42 @@
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::*;
+
+/// Returns the messages of the lines that `output` becomes.
+fn messages(output: Vec<u8>) -> Vec<String> {
+    let (reader, mut writer) = io::pipe().unwrap();
+    let writing = thread::spawn(move || writer.write_all(&output).unwrap());
+    let mut found = Vec::new();
+    forward(reader, |line| {
+        assert!(line.len() <= stderr::ENVOY_LIMIT);
+        let line: Value = serde_json::from_str(&line).unwrap();
+        found.push(line["fields"]["message"].as_str().unwrap().to_owned());
+    });
+    writing.join().unwrap();
+    found
+}
+
+#[test]
+fn the_last_line_needs_no_line_break() {
+    assert_eq!(messages(b"one\n\r\ntwo\r\nthree".to_vec()), ["one", "two", "three"]);
+    assert!(messages(Vec::new()).is_empty());
+}
+
+#[test]
+fn a_long_line_becomes_several() {
+    let long = [vec![1; 2 * LINE_LIMIT + 5], b"\nnext\n".to_vec()].concat();
+    let lengths: Vec<_> = messages(long).iter().map(String::len).collect();
+    assert_eq!(lengths, [LINE_LIMIT, LINE_LIMIT, 5, 4]);
+}
+
+#[tokio::test]
+async fn the_end_of_the_last_writer_ends_the_forwarder() {
+    let (writer, forwarder) = LogForwarder::start().unwrap();
+    let other = writer.try_clone().unwrap();
+    drop(writer);
+    assert!(!forwarder.ended.is_cancelled());
+    drop(other);
+    forwarder.ended.cancelled().await;
+}
