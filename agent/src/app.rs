@@ -43,7 +43,12 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     for warning in &sidecar.warnings {
         exit::stderr_line(warning);
     }
-    envoy_files::write_filter(&sidecar)?;
+    envoy_files::write_filter(&sidecar).map_err(|error| match error {
+        Failure::CannotWrite(text) => Failure::CannotWrite(format!(
+            "{text}; or use --inline-filter with an --admin address outside of the directory to need none"
+        )),
+        other => other,
+    })?;
     let SidecarConfig { bootstrap, .. } = sidecar;
     let text = bootstrap.render();
     match output {

@@ -80,7 +80,7 @@ impl fmt::Display for FilterReason {
             Self::TestedVersion => "the native form is tested with this version of Envoy",
             Self::UntestedVersion => "the native form is not tested with this version of Envoy",
             Self::UnknownVersion => "the version of Envoy is unknown; set --envoy-version",
-            Self::WasmFile => "--filter-wasm or --inline-filter is set",
+            Self::WasmFile => "a wasm file is given",
             Self::NoExec => {
                 "the file system of --state-dir is mounted noexec, so Envoy could not load the native form"
             }

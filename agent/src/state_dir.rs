@@ -34,9 +34,7 @@ const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
 #[derive(Debug, Error)]
 pub enum StateDirError {
-    #[error(
-        "{path}: {source}; choose another directory with --state-dir DIR, or use --inline-filter with an --admin address outside of it to need none"
-    )]
+    #[error("{path}: {source}; choose another directory with --state-dir DIR")]
     Write { path: PathBuf, source: io::Error },
     #[error(
         "{0}: other users can write to this directory (mode {1:o}), but only its owner may: run chmod go-w, or set --state-dir to a \

@@ -2,7 +2,7 @@
 
 use kit::envoy::Version;
 use kit::sidecar::{Builder, Sidecar};
-use kit::{agent, pod};
+use kit::{agent, pod, wait};
 use serde_json::{Value, json};
 
 use crate::exit::script;
@@ -43,6 +43,22 @@ async fn a_tested_envoy_runs_the_native_form() {
     sidecar.until(200, "ready").await;
     assert_eq!(shown(&sidecar).await, json!({"form": "native", "reason": "tested_version"}));
     assert!(is_counted(&sidecar, "native", "tested_version").await);
+}
+
+/// A disk can be slow when the node starts.
+#[tokio::test]
+async fn a_slow_query_of_the_version_is_awaited() {
+    let builder = Builder::bare("filter-slow");
+    let (go, envoy) = (builder.folder.join("go"), Version::Newest.binary());
+    let wait_for_file =
+        format!("[ \"$1\" = --version ] && until [ -e {} ]; do sleep 0.1; done", go.display());
+    let script = script(&builder.folder, &format!("{wait_for_file}\nexec {} \"$@\"", envoy.display()));
+    let sidecar = builder.args(&["--envoy", script.to_str().expect("a path")]).start();
+    let what = || format!("the slow query is logged\n{}", sidecar.log());
+    wait::until_or(what, async || sidecar.log().contains("--version has not finished after 5 s")).await;
+    std::fs::write(&go, "").expect("a writable folder");
+    sidecar.until(200, "ready").await;
+    assert_eq!(shown(&sidecar).await, json!({"form": "native", "reason": "tested_version"}));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Tests of the agent: commands, readiness, metrics, drain and exit codes, with a real Envoy or a scripted
 //! admin interface.
 
+mod advice;
 mod basics;
 mod descriptors;
 mod drain;

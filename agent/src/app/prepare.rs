@@ -1,16 +1,17 @@
 //! Preparations of `run` before the tasks start: the Envoy version, ports, files, and Envoy's
 //! command line.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serving::http_server::{self, Listener};
+use tokio::time::sleep;
 use tracing::warn;
 
 use crate::address::LocalAddress;
 use crate::args::LogFormat;
 use crate::config::{EnvoyConfigSource, RunConfig};
-use crate::envoy::one_shot;
+use crate::envoy::one_shot::{self, VersionError};
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy_files::{self, DebugInfo, Fallback};
 use crate::envoy_version::{EnvoyBuild, EnvoyVersion};
@@ -22,6 +23,11 @@ use crate::supervisor::EnvoyStart;
 
 /// This executable, even if its file was replaced or deleted.
 const SELF_EXE: &str = "/proc/self/exe";
+
+/// Time after which a query of the version is reported as slow, and after which it is given up. Reading the
+/// file, of 100 MB, from a slow disk or over a network can take long, and a start of Envoy takes as long.
+const SLOW: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Queries the version of the Envoy that will read the bootstrap, unless it is configured. An Envoy
 /// that does not answer in time, for example because of a slow disk, is assumed to be the newest
@@ -38,19 +44,31 @@ pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure>
         }
         _ => return Ok(()),
     };
-    let said = match one_shot::version(&envoy.binary).await {
-        Err(error) if error.kind() == ErrorKind::TimedOut => {
+    let slow = async {
+        sleep(SLOW).await;
+        warn!("{binary} --version has not finished after {} s, waiting for it", SLOW.as_secs());
+        std::future::pending().await
+    };
+    let version = tokio::select! {
+        version = one_shot::version(&envoy.binary, VERSION_TIMEOUT) => version,
+        never = slow => never,
+    };
+    let word = match version {
+        Ok(word) => word,
+        Err(error @ VersionError::TimedOut { .. }) => {
             let newest = EnvoyVersion::NEWEST;
             warn!(
-                "Envoy version query timed out: {binary} --version printed nothing in time, assuming {newest}; set --envoy-version to override"
+                "Envoy {binary}: {error}; assuming version {newest}, set --envoy-version if it is another one"
             );
             sidecar.bootstrap.envoy_version = newest;
             sidecar.choose_filter(KnownVersion::Unknown);
             return Ok(());
         }
-        said => said.map_err(|error| wrong(error.to_string()))?,
+        Err(error @ VersionError::NotStarted(_)) => return Err(wrong(error.to_string())),
+        Err(error @ VersionError::NoVersion { .. }) => {
+            return Err(wrong(format!("{error}; if this Envoy can be started, set --envoy-version")));
+        }
     };
-    let word = said.ok_or_else(|| wrong("--version printed no version; set --envoy-version".to_owned()))?;
     let build: EnvoyBuild = word.parse().map_err(|error| wrong(format!("version {word:?} {error}")))?;
     sidecar.bootstrap.envoy_version = build.version;
     sidecar.choose_filter(build.into());

@@ -10,35 +10,69 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use thiserror::Error;
 use tokio::io::AsyncReadExt;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use super::process::{APP_PROBERS_ENV, EnvoyCommand, pid};
+use super::process::{APP_PROBERS_ENV, EnvoyCommand, ExitReason, pid};
 use crate::exec_with_pdeathsig;
 use validation_error::CapturedOutput;
 
-const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const VERSION_LIMIT: u64 = 64 * 1024;
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Time to read what a killed process has printed.
+const REST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why the version of Envoy is unknown.
+#[derive(Debug, Error)]
+pub enum VersionError {
+    #[error("{0}")]
+    NotStarted(io::Error),
+    #[error("--version did not finish within {} s{}", .limit.as_secs(), printed(.stderr))]
+    TimedOut { limit: Duration, stderr: Option<String> },
+    /// The process exited without a version on its stdout.
+    #[error("--version printed no version and exited {reason}{}", printed(.stderr))]
+    NoVersion { reason: ExitReason, stderr: Option<String> },
+}
+
+fn printed(stderr: &Option<String>) -> String {
+    stderr.as_ref().map_or_else(String::new, |line| format!(": {line}"))
+}
+
 /// Returns the version that `envoy --version` prints, such as `1.40.0`, for
-/// [`crate::envoy_version::EnvoyVersion`]. The error is of kind `TimedOut` if the process does not
-/// finish in time.
-pub async fn version(binary: &Path) -> io::Result<Option<String>> {
+/// [`crate::envoy_version::EnvoyVersion`]. The process is killed after `limit`.
+pub async fn version(binary: &Path, limit: Duration) -> Result<String, VersionError> {
     let mut command = Command::new(binary);
-    let mut process =
-        OneShotProcess::start(command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null()))?;
-    let stdout = process.child.stdout.take();
-    let output = async move {
-        let mut output = Vec::new();
-        if let Some(stdout) = stdout {
-            stdout.take(VERSION_LIMIT).read_to_end(&mut output).await?;
-        }
-        io::Result::Ok(output)
+    let command = command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = OneShotProcess::start(command).map_err(VersionError::NotStarted)?;
+    let (stdout, stderr) = (process.child.stdout.take(), process.child.stderr.take());
+    let printed = async move {
+        let mut version = Vec::new();
+        let read_version = async {
+            if let Some(stdout) = stdout {
+                // An error ends the output, as its end does.
+                let _ = stdout.take(VERSION_LIMIT).read_to_end(&mut version).await;
+            }
+        };
+        let (_, message) = tokio::join!(read_version, error_message(stderr));
+        (version_word(&String::from_utf8_lossy(&version)), message)
     };
-    let (output, _) = timeout(VERSION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await?;
-    Ok(version_word(&String::from_utf8_lossy(&output?)))
+    let mut printed = std::pin::pin!(printed);
+    let finished = timeout(limit, async { tokio::join!(&mut printed, process.wait()) }).await;
+    let Ok(((version, stderr), status)) = finished else {
+        process.kill();
+        let rest = timeout(REST_TIMEOUT, printed).await.ok();
+        return Err(VersionError::TimedOut { limit, stderr: rest.and_then(|(_, stderr)| stderr) });
+    };
+    let reason = status.map_or(ExitReason::Unknown, ExitReason::of);
+    version.ok_or(VersionError::NoVersion { reason, stderr })
+}
+
+/// Returns the reason that the process printed to stderr, as one line.
+async fn error_message(stderr: Option<ChildStderr>) -> Option<String> {
+    CapturedOutput::of(stderr?).await.error_message()
 }
 
 /// Extracts the version from `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
@@ -67,23 +101,15 @@ impl Validation {
     /// validation timed out, or that Envoy was killed.
     pub async fn error(self) -> Option<String> {
         let Self(mut process) = self;
-        let stderr = process.child.stderr.take();
-        let output = async move {
-            match stderr {
-                Some(stderr) => CapturedOutput::of(stderr).await,
-                None => CapturedOutput::default(),
-            }
-        };
-        let (output, status) =
-            timeout(VALIDATION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await.ok()?;
+        let message = error_message(process.child.stderr.take());
+        let (message, status) =
+            timeout(VALIDATION_TIMEOUT, async { tokio::join!(message, process.wait()) }).await.ok()?;
         match status.ok()?.code()? {
             0 => None,
             code if code == i32::from(exec_with_pdeathsig::NOT_STARTED) => None,
-            code => Some(
-                output
-                    .error_message()
-                    .unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
-            ),
+            code => {
+                Some(message.unwrap_or_else(|| format!("it exited with code {code} and printed nothing")))
+            }
         }
     }
 }

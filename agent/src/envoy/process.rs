@@ -149,7 +149,7 @@ pub enum ExitReason {
 }
 
 impl ExitReason {
-    fn of(status: ExitStatus) -> Self {
+    pub(super) fn of(status: ExitStatus) -> Self {
         let signal = || status.signal().map_or(Self::Unknown, Self::Signal);
         status.code().map_or_else(signal, Self::Code)
     }

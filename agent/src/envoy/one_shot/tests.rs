@@ -29,21 +29,37 @@ fn script(name: &str, text: &str) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn versions_that_programs_print() {
-    for (name, text, version) in [
-        ("good", "echo 'envoy  version: 9e558/1.40.0/Clean'", Some("1.40.0")),
-        ("silent", "exit 0", None),
-        ("endless", "exec yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", None),
-        ("leaves", "echo 'envoy  version: 9e558/1.39.1/Clean'; sleep 1000 & exit 0", Some("1.39.1")),
+    let (good, long) = ("echo 'envoy  version: 9e558/1.39.1/Clean'", Duration::from_secs(300));
+    for (name, text, expected) in [
+        ("good", good.to_owned(), Ok("1.39.1")),
+        ("noisy", format!("yes warning | head -c 1000000 >&2; {good}"), Ok("1.39.1")),
+        ("crashes", format!("{good}; kill -SEGV $$"), Ok("1.39.1")),
+        ("leaves", format!("{good}; sleep 1000 & exit 0"), Ok("1.39.1")),
+        ("silent", "exit 0".to_owned(), Err("--version printed no version and exited with code 0")),
+        (
+            "broken",
+            "echo 'envoy: error while loading shared libraries: libx.so' >&2; exit 127".to_owned(),
+            Err(
+                "--version printed no version and exited with code 127: envoy: error while loading shared libraries: libx.so",
+            ),
+        ),
+        (
+            "endless",
+            "exec yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
+            Err("--version printed no version and exited terminated by SIGPIPE"),
+        ),
     ] {
-        let found = super::version(&script(name, text)).await.unwrap();
-        assert_eq!(found.as_deref(), version, "{name}");
+        let found = super::version(&script(name, &text), long).await.map_err(|error| error.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{name}");
     }
     let pid_file = script("pid", "");
-    let hanging = script("hanging", &format!("sh -c 'echo $$ > {}; exec sleep 1000'", pid_file.display()));
-    assert_eq!(super::version(&hanging).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    let text =
+        format!("echo 'waits for a disk' >&2; sh -c 'echo $$ > {}; exec sleep 1000'", pid_file.display());
+    let hanging = super::version(&script("hanging", &text), Duration::from_secs(2)).await.unwrap_err();
+    assert_eq!(hanging.to_string(), "--version did not finish within 2 s: waits for a disk");
     let left = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
     assert!(gone(Pid::from_raw(left)).await, "the process was not killed");
-    assert!(super::version(Path::new("/nonexistent")).await.is_err());
+    assert!(super::version(Path::new("/nonexistent"), long).await.is_err());
     std::fs::remove_dir_all(pid_file.parent().unwrap()).unwrap();
 }
 
