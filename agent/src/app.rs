@@ -94,7 +94,16 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
         )
     })?;
     let local = prepare::bind_local(&config)?;
-    let prepared = prepare::files(&config)?;
+    let leftover = async {
+        tokio::select! {
+            record = prepare::end_leftover(&config) => record,
+            signal = signals.wait_for_termination(|| ()) => {
+                Err(supervisor::never_ready(signal, "an envoy of another agent was ended"))
+            }
+        }
+    };
+    let record = runtime.block_on(leftover)?;
+    let prepared = prepare::files(&config, record)?;
     drop(inside);
     // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {

@@ -12,6 +12,8 @@ mod version;
 mod vm;
 mod wait;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
@@ -65,6 +67,8 @@ pub enum Command {
     Launch {
         /// Process ID of the parent
         parent: i32,
+        /// File that records the process
+        record: Option<PathBuf>,
         /// Program and arguments
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,

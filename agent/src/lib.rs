@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod output;
 pub mod page;
 pub mod poller;
+pub mod proc_stat;
 pub mod process_history;
 pub mod program;
 pub mod random;

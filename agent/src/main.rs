@@ -38,6 +38,8 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Drain(args) => cli::drain::run(&args),
         Command::Undrain(args) => cli::undrain::run(&args),
         Command::Quit(args) => cli::quit::run(&args),
-        Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
+        Command::Launch { parent, record, command } => {
+            exec_with_pdeathsig::run(parent, record.as_deref(), &command)
+        }
     }
 }

@@ -13,6 +13,7 @@ mod flags;
 mod full_disk;
 mod hang;
 mod json_log;
+mod leftover;
 mod local;
 mod metrics;
 mod page;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serving::http_server::{self, Listener};
 use tokio::time::sleep;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::address::LocalAddress;
 use crate::args::LogFormat;
 use crate::config::{EnvoyConfigSource, RunConfig};
+use crate::envoy::leftover;
 use crate::envoy::one_shot::{self, VersionError};
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy_files::{self, DebugInfo, Fallback};
@@ -103,14 +104,38 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Listener, Failure> {
     })
 }
 
+/// Ends an Envoy that a killed agent left behind, and returns the file for the record of the next one.
+/// `None` if Envoy is external, or if there is no directory for the file.
+pub(super) async fn end_leftover(config: &RunConfig) -> Result<Option<PathBuf>, Failure> {
+    let Some(envoy) = &config.envoy else { return Ok(None) };
+    let is_exclusive = envoy.files.sidecar().is_some();
+    // Agents with --envoy-config need no state directory, and can share the default one.
+    let name = match is_exclusive {
+        true => "envoy-process.json".to_owned(),
+        false => format!("envoy-process-{}.json", config.ready_address),
+    };
+    // If something else needs the directory, it reports the error.
+    if let Err(error) = state_dir::create(&config.state_dir) {
+        info!(%error, "an envoy that a killed agent leaves behind will not be found");
+        return Ok(None);
+    }
+    let file = config.state_dir.join(name);
+    leftover::end(&file, is_exclusive).await?;
+    Ok(Some(file))
+}
+
 /// Writes Envoy's files, and returns how Envoy is started (`None` if it is external) and what the
 /// local server shows.
-pub(super) fn files(config: &RunConfig) -> Result<(Option<EnvoyStart>, DebugInfo), Failure> {
+pub(super) fn files(
+    config: &RunConfig,
+    record: Option<PathBuf>,
+) -> Result<(Option<EnvoyStart>, DebugInfo), Failure> {
     let Some(envoy) = &config.envoy else { return Ok((None, DebugInfo::default())) };
     let files = envoy_files::write(&envoy.files)?;
     let command = EnvoyCommand {
         binary: envoy.binary.clone(),
         launcher: Some(PathBuf::from(SELF_EXE)),
+        record,
         configuration: files.arguments,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober

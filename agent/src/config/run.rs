@@ -3,6 +3,7 @@
 mod envoy;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::unistd::Gid;
@@ -42,6 +43,8 @@ pub struct RunConfig {
     pub local_address: LocalAddress,
     /// Group whose members may use the local server's Unix socket.
     pub local_group: Option<Gid>,
+    /// Absolute path of the state directory, which exists only if it is used.
+    pub state_dir: PathBuf,
     /// Address of Envoy's admin port.
     pub admin: LocalAddress,
     /// URL of the data-path check; `None` disables it.
@@ -175,6 +178,7 @@ impl RunConfig {
             ready_address,
             local_address,
             local_group,
+            state_dir,
             admin,
             data_path: data_path_url(data_path, probe_address),
             dynamic,

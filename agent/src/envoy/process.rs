@@ -25,6 +25,8 @@ pub struct EnvoyCommand {
     pub binary: PathBuf,
     /// Executable whose hidden command `launch` starts Envoy.
     pub launcher: Option<PathBuf>,
+    /// File in which `launcher` records the process; `None` if there is no directory for it.
+    pub record: Option<PathBuf>,
     /// `-c FILE`, optionally with `--config-yaml`.
     pub configuration: Vec<OsString>,
     pub flags: Vec<OsString>,
@@ -53,7 +55,7 @@ impl EnvoyCommand {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
         }
-        let mut command = self.base_command();
+        let mut command = self.command(self.record.as_deref());
         command.args(&self.flags).env_remove(APP_PROBERS_ENV).stdin(Stdio::null());
         let log = if self.is_log_json {
             let (writer, log) = LogForwarder::start()?;
@@ -68,10 +70,15 @@ impl EnvoyCommand {
 
     /// Returns the command with the configuration and without any other flag.
     pub(super) fn base_command(&self) -> Command {
+        self.command(None)
+    }
+
+    fn command(&self, record: Option<&Path>) -> Command {
         let mut command = match &self.launcher {
             Some(launcher) => {
                 let mut command = Command::new(launcher);
-                command.arg("launch").arg(std::process::id().to_string()).arg("--").arg(&self.binary);
+                command.arg("launch").arg(std::process::id().to_string());
+                command.args(record).arg("--").arg(&self.binary);
                 command
             }
             None => Command::new(&self.binary),

@@ -53,6 +53,11 @@ impl Builder {
         Self::bare_at(name, net::loopback())
     }
 
+    /// Like [`Builder::bare`], at the address of an earlier agent of this test, whose files it uses.
+    pub fn bare_again(name: &str, ip: IpAddr) -> Self {
+        Self::bare_at(name, ip)
+    }
+
     /// Like [`Builder::new`], at the address of an earlier agent of this test, whose files it uses.
     pub fn again(name: &str, ip: IpAddr) -> Self {
         let binary = Version::Newest.binary();

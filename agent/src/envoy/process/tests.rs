@@ -13,6 +13,7 @@ pub(in crate::envoy) fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
         binary: "/bin/sh".into(),
         launcher: None,
+        record: None,
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
         validate_first: false,
