@@ -99,16 +99,33 @@ async fn a_client_of_another_authority_is_rejected() {
 /// With TLS 1.3 the server verifies the client certificate after the client's handshake.
 #[tokio::test]
 async fn an_expired_client_certificate_is_logged_once() {
+    expired_certificate("tls-expired-client", &[]).await;
+}
+
+/// The addresses are tried in random order; the error is the same each time, and names all.
+#[tokio::test]
+async fn addresses_that_refuse_connections_do_not_hide_an_expired_certificate() {
+    let refusing = ["127.0.0.1:9", "127.0.0.2:9"];
+    let log = expired_certificate("tls-expired-others", &refusing).await;
+    for address in refusing {
+        assert!(log.contains(&format!("{address} ({address}): Connection refused")), "{log}");
+    }
+}
+
+/// Runs an agent with an expired certificate, whose server is one of several, and returns its log.
+async fn expired_certificate(name: &str, others: &[&str]) -> String {
     let authority = Authority::new();
     let server = ScriptedAds::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
-    let vm = AgentConfig::probed("tls-expired-client");
+    let vm = AgentConfig::probed(name);
     let folder = vm.builder.folder.clone();
     authority.write_client(&folder);
     let expired = authority.sign_expired("spiffe://cluster.local/ns/shop/sa/pay");
     std::fs::write(folder.join("cert.pem"), expired.certificate).expect("a writable folder");
     std::fs::write(folder.join("key.pem"), expired.key).expect("a writable folder");
     let file = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let others: Vec<_> = others.iter().flat_map(|address| ["--discovery", address]).collect();
     let vm = vm
+        .args(&others)
         .args(&["--discovery", &server.address.to_string(), "--discovery-ca", &file("ca.pem")])
         .args(&["--discovery-cert", &file("cert.pem"), "--discovery-key", &file("key.pem")])
         .start();
@@ -118,6 +135,7 @@ async fn an_expired_client_certificate_is_logged_once() {
     let log = vm.sidecar.log();
     assert_eq!(log.matches("discovery server").count(), 1, "{log}");
     assert_eq!(server.streams(), 0);
+    log
 }
 
 /// A token authenticates the agent without a client certificate, and is read for each connection.

@@ -1,6 +1,7 @@
 //! One HTTP/2 connection to a discovery server. Each attempt resolves the name, connects and
 //! performs the handshakes again, each with its own timeout.
 
+mod attempt_errors;
 mod first_read;
 
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ use tonic::client::GrpcService;
 use super::config::DiscoveryServer;
 use super::token;
 use crate::http_client::{Resolved, resolve};
+use attempt_errors::{AttemptErrors, Stage};
 use first_read::{FirstRead, tls_error};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
@@ -87,9 +89,9 @@ impl GrpcService<Body> for GrpcChannel {
 }
 
 /// Connects to the addresses of all servers in random order, until one handshake succeeds.
-/// Returns the reason of the last failure if all fail.
+/// Returns the reason for each address if all fail.
 pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Result<Connection, String> {
-    let mut last_error = String::from("no address found");
+    let mut errors = AttemptErrors::default();
     let mut found = Vec::new();
     for target @ ServerTarget { server, .. } in targets {
         match timeout(STEP_TIMEOUT, resolve(&server.endpoint)).await {
@@ -97,35 +99,44 @@ pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Res
                 found.extend(addresses.into_iter().map(|address| (address, target)));
             }
             Ok(Ok(Resolved::Unix(_))) => {}
-            Ok(Err(error)) => last_error = format!("{}: {error}", server.authority),
-            Err(_) => last_error = format!("{}: DNS lookup timed out after 5 s", server.authority),
+            Ok(Err(error)) => errors.add(Stage::Lookup, &server.authority, None, error.to_string()),
+            Err(_) => {
+                let error = "DNS lookup timed out after 5 s".to_owned();
+                errors.add(Stage::Lookup, &server.authority, None, error);
+            }
         }
     }
     random.shuffle(&mut found);
     for (address, target) in found {
         match dial(address, target).await {
             Ok(connection) => return Ok(connection),
-            Err(error) => last_error = format!("{} ({address}): {error}", target.server.authority),
+            Err((stage, error)) => errors.add(stage, &target.server.authority, Some(address), error),
         }
     }
-    Err(last_error)
+    Err(errors.line())
 }
 
-async fn dial(address: SocketAddr, target: &ServerTarget) -> Result<Connection, String> {
-    let authorization = target.token_file.as_deref().map(token::read).transpose()?;
-    let mut connection = secure(address, &target.server, target.tls.as_ref()).await?;
+async fn dial(address: SocketAddr, target: &ServerTarget) -> Result<Connection, (Stage, String)> {
+    let in_handshake = |error: String| (Stage::Handshake, error);
+    let token = target.token_file.as_deref().map(token::read).transpose();
+    let authorization = token.map_err(in_handshake)?;
+    let stream = match timeout(STEP_TIMEOUT, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err((Stage::Connect, error.to_string())),
+        Err(_) => return Err((Stage::Connect, "connection timed out after 5 s".to_owned())),
+    };
+    let secured = secure(stream, address, &target.server, target.tls.as_ref()).await;
+    let mut connection = secured.map_err(in_handshake)?;
     connection.requests.authorization = authorization;
     Ok(connection)
 }
 
 async fn secure(
+    stream: TcpStream,
     address: SocketAddr,
     server: &DiscoveryServer,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Connection, String> {
-    let connected = timeout(STEP_TIMEOUT, TcpStream::connect(address)).await;
-    let stream =
-        connected.map_err(|_| "connection timed out after 5 s")?.map_err(|error| error.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let Some(tls) = tls else { return handshake(stream, address, server, Scheme::HTTP).await };
     let shaken =
