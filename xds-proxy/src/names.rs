@@ -1,24 +1,24 @@
-//! Names with versions, and how much memory they take.
+//! Names, and how much memory they take.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// Size of an entry besides its texts, in bytes: two strings.
+/// Size of an entry besides its text, in bytes: a string, and its part of the tree.
 const ENTRY: usize = 48;
 
-/// Names, each with a version, which is empty if the map is used as a set.
+/// A set of names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    versions: BTreeMap<String, String>,
+    names: BTreeSet<String>,
     size: usize,
 }
 
 impl Names {
     pub(crate) fn len(&self) -> usize {
-        self.versions.len()
+        self.names.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.versions.is_empty()
+        self.names.is_empty()
     }
 
     /// Returns the size in memory in bytes.
@@ -27,36 +27,29 @@ impl Names {
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.versions.contains_key(name)
+        self.names.contains(name)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.versions.get(name).map(String::as_str)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.versions.keys().map(String::as_str)
-    }
-
-    pub(crate) fn versions(&self) -> &BTreeMap<String, String> {
-        &self.versions
-    }
-
-    pub(crate) fn insert(&mut self, name: String, version: String) {
-        self.remove(&name);
-        self.size += ENTRY + name.len() + version.len();
-        self.versions.insert(name, version);
+    pub(crate) fn insert(&mut self, name: String) {
+        let size = ENTRY + name.len();
+        if self.names.insert(name) {
+            self.size += size;
+        }
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        if let Some(version) = self.versions.remove(name) {
-            self.size -= ENTRY + name.len() + version.len();
+        if self.names.remove(name) {
+            self.size -= ENTRY + name.len();
         }
     }
 
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.versions.retain(|name, _| is_kept(name));
-        self.size = self.versions.iter().map(|(name, version)| ENTRY + name.len() + version.len()).sum();
+        self.names.retain(|name| is_kept(name));
+        self.size = self.names.iter().map(|name| ENTRY + name.len()).sum();
     }
 
     pub(crate) fn clear(&mut self) {
@@ -64,18 +57,16 @@ impl Names {
     }
 }
 
-impl Extend<(String, String)> for Names {
-    fn extend<T: IntoIterator<Item = (String, String)>>(&mut self, entries: T) {
-        for (name, version) in entries {
-            self.insert(name, version);
-        }
+impl Extend<String> for Names {
+    fn extend<T: IntoIterator<Item = String>>(&mut self, names: T) {
+        names.into_iter().for_each(|name| self.insert(name));
     }
 }
 
 impl FromIterator<String> for Names {
     fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
         let mut set = Self::default();
-        set.extend(names.into_iter().map(|name| (name, String::new())));
+        set.extend(names);
         set
     }
 }

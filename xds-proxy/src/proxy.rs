@@ -34,9 +34,6 @@ pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, Typ
 const MIN_DELAY: Duration = Duration::from_millis(50);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// How long after a reconnect a version that the control plane received counts as current if it does
-/// not answer the type. In state of the world, a server need not answer a version that is unchanged.
-const UNCHANGED_AFTER: Duration = Duration::from_secs(10);
 /// How long the upstream stream stays open after Envoy's stream has ended, for the final health
 /// report.
 const LINGER: Duration = Duration::from_secs(5);
@@ -204,7 +201,6 @@ impl Proxy {
             confirm,
             reopen,
             self.cache_due(),
-            self.unchanged_due(),
             self.ack_due(),
             self.health_due(),
         ];
@@ -287,9 +283,6 @@ impl Proxy {
         }
         self.announce_health(now, effects);
         self.serve_from_cache(now, effects);
-        if is_due(self.unchanged_due()) {
-            self.confirm_unchanged(now, effects);
-        }
         if let Some(write) = self.storage.start(now) {
             effects.push(Effect::Store { write, age: self.good_age(now).unwrap_or_default() });
         }

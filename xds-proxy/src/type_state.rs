@@ -2,7 +2,9 @@
 //! responses it has not acknowledged, and which request each upstream stream has received.
 
 mod content;
+mod delivery;
 mod replay;
+mod verdict;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +15,8 @@ use crate::last_good::GoodType;
 use crate::names::Names;
 use crate::wire::{ITEM_LIMIT, Request, Variant, is_complete};
 pub(crate) use content::{Content, from_last_good};
-use replay::unknown_versions;
+use verdict::Settled;
+pub(crate) use verdict::Verdict;
 
 /// How long Envoy waits for a control plane that neither answers nor refuses before it receives the
 /// last good configuration.
@@ -27,6 +30,13 @@ pub(crate) struct ServerNonce {
     pub(crate) nonce: String,
 }
 
+/// A version of the control plane, and the number of the upstream stream that sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ServerVersion {
+    stream: u64,
+    version: String,
+}
+
 /// A response that Envoy has received and not acknowledged yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivered {
@@ -34,21 +44,12 @@ pub(crate) struct Delivered {
     pub(crate) ours: u64,
     /// `None` for a response from the last good configuration.
     pub(crate) server: Option<ServerNonce>,
+    /// The version that Envoy received.
+    pub(crate) version: String,
     pub(crate) content: Content,
     /// Size of the message and of its content in memory, in bytes.
     pub(crate) size: usize,
     pub(crate) at: Duration,
-}
-
-/// What a request says about the responses before it.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    /// Envoy accepted a response.
-    Ack(Delivered),
-    /// Envoy rejected a response with this text.
-    Nack(String),
-    /// Nothing: a change of the subscription.
-    None,
 }
 
 /// State of one resource type.
@@ -61,10 +62,17 @@ pub(crate) struct TypeState {
     names: Names,
     /// True if Envoy subscribes to all resources.
     is_wildcard: bool,
-    /// `version_info` of the last request.
+    /// `version_info` of Envoy's last request.
     version: String,
-    /// Names and versions that Envoy holds, in the incremental variant.
+    /// Version of the last response that Envoy accepted, and the upstream stream that sent it; `None` if
+    /// it came from the last good configuration. A version says nothing to any other stream: another
+    /// server, or the same one after a restart, may use it for another content.
+    accepted: Option<ServerVersion>,
+    /// Names that Envoy holds, in the incremental variant.
     held: Names,
+    /// Names whose stored resources are what Envoy holds, except for types that are received as whole
+    /// sets.
+    synced: Names,
     pub(crate) in_flight: VecDeque<Delivered>,
     /// The newest nonce that Envoy received, and the server's nonce for it.
     last: Option<(u64, Option<ServerNonce>)>,
@@ -74,16 +82,14 @@ pub(crate) struct TypeState {
     awaits_replay: bool,
     /// True if Envoy waits for a response, even for an unchanged one.
     wants_answer: bool,
-    /// True if Envoy holds exactly the last good resources.
+    /// True if Envoy holds exactly the last good resources, of a type that is received as whole sets.
     is_synced: bool,
     /// True if Envoy had resources of this type before this stream.
     pub(crate) had_resources: bool,
-    /// True if the first request on the upstream stream named a version that Envoy holds.
-    has_sent_version: bool,
     /// True once a response of the control plane was delivered on this stream of Envoy.
     is_answered: bool,
     requested_at: Duration,
-    /// Names that were delivered on this stream of Envoy.
+    /// Names whose resources were sent or removed on this stream of Envoy.
     delivered: Names,
     /// True once there were too many names to keep. Responses are still passed on.
     is_untracked: bool,
@@ -100,7 +106,9 @@ impl TypeState {
             names: Names::default(),
             is_wildcard: false,
             version: String::new(),
+            accepted: None,
             held: Names::default(),
+            synced: Names::default(),
             in_flight: VecDeque::new(),
             last: None,
             requested_on: 0,
@@ -108,7 +116,6 @@ impl TypeState {
             wants_answer: true,
             is_synced: false,
             had_resources: false,
-            has_sent_version: false,
             is_answered: false,
             requested_at: now,
             delivered: Names::default(),
@@ -146,7 +153,7 @@ impl TypeState {
 
     /// Returns the size of the names and versions in memory, in bytes.
     pub(crate) fn names_size(&self) -> usize {
-        let names = self.names.size() + self.held.size() + self.delivered.size();
+        let names = self.names.size() + self.held.size() + self.synced.size() + self.delivered.size();
         names + self.subscription.len() + self.version.len()
     }
 
@@ -161,6 +168,7 @@ impl TypeState {
     pub(crate) fn untrack(&mut self) {
         self.is_untracked = true;
         self.held.clear();
+        self.synced.clear();
         self.delivered.clear();
     }
 
@@ -174,32 +182,55 @@ impl TypeState {
         self.is_untracked && self.variant == Variant::Delta && self.is_subscribed()
     }
 
-    /// Processes a request of Envoy. `stream` is the number of the open upstream stream. Returns what
-    /// the request says, and the request for the control plane, without a node.
-    pub(crate) fn request(&mut self, request: Request, stream: Option<u64>) -> (Verdict, Option<Request>) {
-        let (server, verdict) = self.settle(&request);
+    /// Processes a request of Envoy. `stream` is the number of the open upstream stream, and `good` the last
+    /// good configuration. Returns what the request says, and the requests for the control plane, without a
+    /// node.
+    pub(crate) fn request(
+        &mut self,
+        request: Request,
+        stream: Option<u64>,
+        good: Option<&GoodType>,
+    ) -> (Vec<Verdict>, Vec<Request>) {
+        let before = stream.map(|stream| self.version_of(stream)).unwrap_or_default();
+        let Settled { server, verdicts, rejected } = self.settle(&request);
         let is_changed = self.subscribe(&request);
-        self.wants_answer |= matches!(verdict, Verdict::None);
-        let Some(stream) = stream else { return (verdict, None) };
+        self.wants_answer |= verdicts.is_empty();
+        let Some(stream) = stream else { return (verdicts, Vec::new()) };
         if self.requested_on != stream {
-            return (verdict, self.first_request(stream));
+            return (verdicts, self.first_request(stream, good).into_iter().collect());
         }
-        let server = server.filter(|server| server.stream == stream).map(|server| server.nonce);
-        let nonce = match (self.variant, server) {
+        let of_stream = |server: ServerNonce| (server.stream == stream).then_some(server.nonce);
+        let nonce = match (self.variant, server.and_then(of_stream)) {
             (_, Some(nonce)) => Some(nonce),
             // A response of another stream must not be acknowledged on this one.
             (Variant::Delta, None) => (!request.subscription.is_empty()).then(String::new),
             (Variant::Sotw, None) => (is_changed || self.wants_answer).then(|| self.newest(stream)).flatten(),
         };
+        let is_newest_rejected = rejected.is_none();
+        // Envoy has accepted the newest response, and its error is that of an older one.
+        let rejection = rejected.and_then(of_stream).map(|nonce| Request {
+            version: before,
+            initial_versions: Vec::new(),
+            node: None,
+            nonce,
+            ..request.clone()
+        });
         let forwarded = nonce.map(|nonce| Request {
-            error: request.error.filter(|_| !nonce.is_empty()),
+            version: self.version_of(stream),
+            error: request.error.filter(|_| is_newest_rejected && !nonce.is_empty()),
             initial_versions: Vec::new(),
             node: None,
             nonce,
             ..request
         });
         self.awaits_replay &= forwarded.is_none();
-        (verdict, forwarded)
+        (verdicts, rejection.into_iter().chain(forwarded).collect())
+    }
+
+    /// Returns the version that Envoy has accepted from this upstream stream; empty for none.
+    fn version_of(&self, stream: u64) -> String {
+        let accepted = self.accepted.as_ref().filter(|accepted| accepted.stream == stream);
+        accepted.map(|accepted| accepted.version.clone()).unwrap_or_default()
     }
 
     /// Returns the nonce for a change of the subscription in state of the world: that of the newest
@@ -215,37 +246,6 @@ impl TypeState {
         Some(last.map(|server| server.nonce.clone()).unwrap_or_default())
     }
 
-    /// Finds the response that a request acknowledges, and the server's nonce for the request.
-    fn settle(&mut self, request: &Request) -> (Option<ServerNonce>, Verdict) {
-        let Ok(nonce) = request.nonce.parse::<u64>() else { return (None, Verdict::None) };
-        let Some(position) = self.in_flight.iter().position(|delivered| delivered.ours == nonce) else {
-            let last = self.last.as_ref().filter(|(ours, _)| *ours == nonce);
-            return (last.and_then(|(_, server)| server.clone()), Verdict::None);
-        };
-        // Envoy acknowledges in order, and may do so only for the newest of several.
-        self.in_flight.drain(..position);
-        let Some(delivered) = self.in_flight.pop_front() else { return (None, Verdict::None) };
-        let server = delivered.server.clone();
-        match request.error_text() {
-            Some(text) => {
-                self.reject(&delivered);
-                (server, Verdict::Nack(text))
-            }
-            None => (server, Verdict::Ack(delivered)),
-        }
-    }
-
-    /// Envoy may have applied a part of a rejected response, so what it holds is unknown.
-    fn reject(&mut self, delivered: &Delivered) {
-        self.is_synced = false;
-        if delivered.server.is_none() {
-            self.from_cache = None;
-        }
-        if self.variant == Variant::Delta && !self.is_untracked {
-            self.held.extend(unknown_versions(delivered));
-        }
-    }
-
     /// Updates the subscription and returns true if it has changed.
     fn subscribe(&mut self, request: &Request) -> bool {
         let is_first = self.last.is_none() && self.requested_on == 0 && !self.is_subscribed();
@@ -259,6 +259,7 @@ impl TypeState {
                 let is_changed = self.subscription != request.subscription;
                 self.subscription = request.subscription.clone();
                 self.delivered.retain(|name| names.contains(name));
+                self.synced.retain(|name| names.contains(name));
                 self.names = names;
                 is_changed
             }
@@ -268,11 +269,13 @@ impl TypeState {
                 for name in &request.subscribe {
                     // The server must send it again, even if it is unchanged.
                     self.held.remove(name);
-                    self.names.insert(name.clone(), String::new());
+                    self.synced.remove(name);
+                    self.names.insert(name.clone());
                 }
                 for name in &request.unsubscribe {
                     self.names.remove(name);
                     self.delivered.remove(name);
+                    self.synced.remove(name);
                     self.is_wildcard &= name != WILDCARD;
                 }
                 for name in request.unsubscribe.iter().filter(|_| !self.is_wildcard) {
@@ -280,7 +283,7 @@ impl TypeState {
                 }
                 self.had_resources |= is_first && !request.initial_versions.is_empty();
                 if !self.is_untracked {
-                    self.held.extend(request.initial_versions.iter().cloned());
+                    self.held.extend(request.initial_versions.iter().map(|(name, _)| name.clone()));
                 }
                 !request.subscription.is_empty()
             }
@@ -291,44 +294,6 @@ impl TypeState {
     /// once it has answered: then it decides what Envoy gets.
     pub(crate) fn cache_after(&self) -> Option<Duration> {
         (!self.is_answered).then_some(self.requested_at + CACHE_DELAY)
-    }
-
-    /// Records a response that is sent to Envoy.
-    pub(crate) fn deliver(&mut self, mut delivered: Delivered) {
-        if delivered.server.is_some() {
-            self.confirm();
-        }
-        self.wants_answer = false;
-        self.last = Some((delivered.ours, delivered.server.clone()));
-        if delivered.content.is_cut {
-            delivered.content.forget_resources();
-        }
-        if !self.is_untracked {
-            let names = delivered.content.resources.iter().map(|resource| resource.name.clone());
-            self.delivered.extend(names.map(|name| (name, String::new())));
-        }
-        self.in_flight.push_back(delivered);
-    }
-
-    /// Applies an accepted response: to the versions that Envoy holds, and to the last good
-    /// resources.
-    pub(crate) fn accept(&mut self, delivered: Delivered, good: &mut GoodType) {
-        let Delivered { server, content, .. } = delivered;
-        if self.variant == Variant::Delta && !self.is_untracked {
-            for name in &content.removed {
-                self.held.remove(name);
-                self.delivered.remove(name);
-            }
-            let named = content.resources.iter().filter(|new| !new.name.is_empty());
-            self.held.extend(named.map(|new| (new.name.clone(), new.version.clone())));
-        }
-        self.is_synced = true;
-        if server.is_some() {
-            content.apply(good, self.receives_whole_sets());
-            if !self.is_wildcard {
-                good.retain(|name| self.names.contains(name));
-            }
-        }
     }
 
     /// Returns the last good resources that Envoy waits for, `None` if there are none.

@@ -67,7 +67,7 @@ impl Proxy {
     pub(super) fn envoy_request(&mut self, now: Duration, message: &Bytes, effects: &mut Vec<Effect>) {
         let Some(downstream) = &mut self.downstream else { return };
         let variant = downstream.variant;
-        let mut request = match Request::parse(message, variant) {
+        let request = match Request::parse(message, variant) {
             Ok(request) if (1..=TYPE_URL_LIMIT).contains(&request.type_url.len()) => request,
             _ => return self.disconnect_envoy(now, "malformed request", effects),
         };
@@ -90,34 +90,24 @@ impl Proxy {
         };
         let stream = matches!(self.upstream, Upstream::Open(_)).then_some(self.stream);
         let Some(state) = downstream.types.get_mut(index) else { return };
-        if self.settings.max_age.is_some() && type_url != SECRET {
-            // What the control plane does not send again could not be stored.
-            let good = self.good.0.get(&type_url);
-            let is_known = |name: &str, version: &str| {
-                good.and_then(|good| good.resources().get(name))
-                    .is_some_and(|stored| stored.version == version)
-            };
-            for (name, version) in &mut request.initial_versions {
-                if !is_known(name, version) {
-                    version.clear();
-                }
-            }
-        }
         let had_resources = state.had_resources;
-        let (verdict, forwarded) = state.request(request, stream);
+        let (verdicts, forwarded) =
+            state.request(request, stream, self.good.0.get(&type_url).map(AsRef::as_ref));
         if state.had_resources && !had_resources {
             state.from_cache = self.from_cache.remove(&type_url);
         }
-        self.settle(now, index, verdict, effects);
+        for verdict in verdicts {
+            self.settle(now, index, verdict, effects);
+        }
         if !self.limit_names(now, index, effects) {
             return self.disconnect_envoy(now, TOO_MANY_NAMES, effects);
         }
-        if let Some(request) = forwarded {
+        for request in forwarded {
             self.send_upstream(now, request, effects);
         }
     }
 
-    /// Applies Envoy's verdict about a response.
+    /// Applies what Envoy says about a response.
     fn settle(&mut self, now: Duration, index: usize, verdict: Verdict, effects: &mut Vec<Effect>) {
         let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
         else {
@@ -130,7 +120,8 @@ impl Proxy {
                 counters.acks += 1;
                 self.accept(now, index, type_url, delivered, effects);
             }
-            Verdict::Nack(text) => {
+            Verdict::Nack(delivered, text) => {
+                state.reject(&delivered);
                 counters.nacks += 1;
                 let text: String = text.chars().take(TEXT_LIMIT).collect();
                 let last = counters.last_nack.replace((text.clone(), now));
@@ -139,7 +130,7 @@ impl Proxy {
                     effects.push(Effect::Event(Event::Nack { type_url, text }));
                 }
             }
-            Verdict::None => {}
+            Verdict::Unknown(delivered) => state.reject(&delivered),
         }
     }
 
@@ -173,11 +164,13 @@ impl Proxy {
             }
             return;
         }
-        state.accept(delivered, Arc::make_mut(self.good.0.entry(type_url.clone()).or_default()));
-        if !is_live {
+        let good = Arc::make_mut(self.good.0.entry(type_url.clone()).or_default());
+        if !state.accept(delivered, good) {
             return;
         }
-        self.age.confirm(now);
+        if is_live {
+            self.age.confirm(now);
+        }
         match self.good.0.get(&type_url).and_then(|good| self.exceeded(good)) {
             Some(reason) => self.stop_storing(now, &type_url, reason, effects),
             None => {

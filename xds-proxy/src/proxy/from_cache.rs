@@ -3,19 +3,14 @@
 use std::time::Duration;
 
 use super::types::{Effect, Event, ProxyView, TypeView};
-use super::{Open, Proxy, UNCHANGED_AFTER, Upstream};
+use super::{Proxy, Upstream};
 use crate::type_state::{Delivered, TypeState};
-use crate::wire::{Response, Variant};
 
 impl Proxy {
     /// Returns the age of the last good configuration, if it may be served.
     fn servable_age(&self, now: Duration) -> Option<Duration> {
         let age = self.age.at(now)?;
         (age <= self.settings.max_age?).then_some(age)
-    }
-
-    fn is_open(&self) -> bool {
-        matches!(self.upstream, Upstream::Open(_))
     }
 
     /// When a type is served from the cache although a control plane may still answer.
@@ -30,7 +25,7 @@ impl Proxy {
 
     /// Returns true if a control plane may still answer. Otherwise the cache is used at once.
     fn may_answer(&self) -> bool {
-        self.is_open() || !self.is_outage
+        matches!(self.upstream, Upstream::Open(_)) || !self.is_outage
     }
 
     fn has_missing(&self, state: &TypeState) -> bool {
@@ -41,12 +36,11 @@ impl Proxy {
     pub(super) fn serve_from_cache(&mut self, now: Duration, effects: &mut Vec<Effect>) {
         let age = self.age.at(now);
         let servable = self.servable_age(now);
-        let (is_open, may_answer) = (self.is_open(), self.may_answer());
+        let may_answer = self.may_answer();
         let Some(downstream) = &mut self.downstream else { return };
-        let mut is_unknown_upstream = false;
         for state in &mut downstream.types {
             let is_due = !may_answer || state.cache_after().is_some_and(|due| now >= due);
-            let good = self.good.0.get(state.type_url()).filter(|_| is_due);
+            let good = self.good.0.get(state.type_url()).filter(|_| is_due).map(AsRef::as_ref);
             let Some(content) = good.and_then(|good| state.missing(good)) else { continue };
             let Some(age) = servable else {
                 if let (Some(_), Some(age)) = (self.settings.max_age, age) {
@@ -61,18 +55,14 @@ impl Proxy {
             self.last_nonce += 1;
             let resources = content.resources.len();
             let size = message.len() + content.size();
-            state.deliver(Delivered { ours: self.last_nonce, server: None, content, size, at: now });
+            let version = content.version.clone();
+            let delivered =
+                Delivered { ours: self.last_nonce, server: None, version, content, size, at: now };
+            let suffix = state.deliver(delivered, good);
             state.from_cache = Some((age, now));
-            is_unknown_upstream |=
-                downstream.variant == Variant::Delta && is_open && state.is_requested_on(self.stream);
             self.counters.entry(type_url.clone()).or_default().from_cache += 1;
-            effects.push(Effect::SendEnvoy(message, Response::nonce_suffix(&self.last_nonce.to_string())));
+            effects.push(Effect::SendEnvoy(message, suffix));
             effects.push(Effect::Event(Event::ServedFromCache { type_url, resources, age }));
-        }
-        if is_unknown_upstream {
-            // The incremental variant has no other way to tell the control plane what Envoy holds. Without
-            // it, a resource that it has removed meanwhile would stay.
-            self.reopen_upstream(now, "reopened with the versions of the last good configuration", effects);
         }
     }
 
@@ -82,24 +72,6 @@ impl Proxy {
         let types = &self.downstream.as_ref()?.types;
         let ages = types.iter().filter(|state| state.is_subscribed()).filter_map(|state| state.from_cache);
         ages.map(|(age, at)| age.saturating_add(now.saturating_sub(at))).max()
-    }
-
-    /// When the types that the control plane has not answered count as unchanged.
-    pub(super) fn unchanged_due(&self) -> Option<Duration> {
-        let Upstream::Open(open @ Open { is_answered: true, .. }) = self.upstream else { return None };
-        let mut types = self.downstream.as_ref()?.types.iter();
-        types.any(|state| state.awaits_confirmation(open.since)).then_some(open.since + UNCHANGED_AFTER)
-    }
-
-    pub(super) fn confirm_unchanged(&mut self, now: Duration, effects: &mut Vec<Effect>) {
-        let was_stale = self.stale(now).is_some();
-        let (Upstream::Open(open), Some(downstream)) = (self.upstream, &mut self.downstream) else { return };
-        for state in downstream.types.iter_mut().filter(|state| state.awaits_confirmation(open.since)) {
-            state.from_cache = None;
-        }
-        if was_stale && self.stale(now).is_none() {
-            effects.push(Effect::Event(Event::NoLongerStale));
-        }
     }
 
     /// Returns the time since a control plane confirmed the last good configuration.

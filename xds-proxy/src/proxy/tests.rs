@@ -3,3 +3,5 @@ mod recovery;
 mod simulation;
 mod streams;
 mod support;
+mod verdicts;
+mod versions;

@@ -32,8 +32,9 @@ impl Proxy {
             return self.disconnect_envoy(now, reason, effects);
         }
         let stream = self.stream;
-        let replay: Vec<_> =
-            downstream.types.iter_mut().filter_map(|state| state.first_request(stream)).collect();
+        let good = |type_url: &str| self.good.0.get(type_url).map(AsRef::as_ref);
+        let first = |state: &mut TypeState| state.first_request(stream, good(state.type_url()));
+        let replay: Vec<_> = downstream.types.iter_mut().filter_map(first).collect();
         for request in replay {
             self.send_upstream(now, request, effects);
         }
@@ -83,16 +84,17 @@ impl Proxy {
         let server = ServerNonce { stream: self.stream, nonce: response.nonce.clone() };
         let content = Content::from(response);
         let was_stale = state.from_cache.is_some();
-        if state.is_repetition(&content, self.good.0.get(&type_url).map(AsRef::as_ref)) {
+        let good = self.good.0.get(&type_url).map(AsRef::as_ref);
+        if state.is_repetition(&content, good) {
             counters.unchanged += 1;
             let request = state.skip(server, &content);
             self.age.confirm(now);
             self.send_upstream(now, request, effects);
         } else {
             self.last_nonce += 1;
-            let suffix = Response::nonce_suffix(&self.last_nonce.to_string());
-            let size = message.len() + content.size();
-            state.deliver(Delivered { ours: self.last_nonce, server: Some(server), content, size, at: now });
+            let (size, version) = (message.len() + content.size(), content.version.clone());
+            let (ours, server) = (self.last_nonce, Some(server));
+            let suffix = state.deliver(Delivered { ours, server, version, content, size, at: now }, good);
             effects.push(Effect::SendEnvoy(message, suffix));
             if !self.limit_names(now, index, effects) {
                 return self.disconnect_envoy(now, TOO_MANY_NAMES, effects);

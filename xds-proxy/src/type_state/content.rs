@@ -55,17 +55,22 @@ impl Content {
         self.resources.iter().map(resource).sum::<usize>() + self.removed.iter().map(removed).sum::<usize>()
     }
 
+    /// Returns the names of the resources, also of those to remove.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        let names = self.resources.iter().map(|resource| &resource.name).chain(&self.removed);
+        names.filter(|name| !name.is_empty())
+    }
+
     pub(super) fn forget_resources(&mut self) {
         (self.resources, self.removed) = (Vec::new(), Vec::new());
     }
 
-    /// Returns true if the content is what is stored; all of it if `is_complete`.
-    pub(super) fn equals(&self, good: &GoodType, is_complete: bool) -> bool {
-        let is_stored =
-            |new: &Resource| good.resources().get(&new.name).is_some_and(|stored| stored.any == new.any);
-        self.version == good.version
-            && (!is_complete || self.resources.len() == good.resources().len())
-            && self.resources.iter().all(is_stored)
+    /// Returns true if all resources are stored as they are.
+    pub(super) fn is_stored(&self, good: &GoodType) -> bool {
+        self.resources.iter().all(|new| {
+            let stored = good.resources().get(&new.name);
+            stored.is_some_and(|stored| stored.any == new.any && stored.version == new.version)
+        })
     }
 
     /// Applies the content to the stored resources, and replaces all of them if `is_complete`. Resources

@@ -79,6 +79,13 @@ impl Response {
         to.freeze()
     }
 
+    /// Like [`Response::nonce_suffix`], for the version of a response in state of the world.
+    pub(crate) fn version_suffix(version: &str) -> Bytes {
+        let mut to = BytesMut::new();
+        put_bytes(&mut to, 1, version.as_bytes());
+        to.freeze()
+    }
+
     /// Encodes a response in state of the world, without a nonce.
     pub fn sotw<'a>(type_url: &str, version: &str, resources: impl IntoIterator<Item = &'a [u8]>) -> Bytes {
         let mut to = BytesMut::new();

@@ -10,9 +10,9 @@ const MIB: usize = 1 << 20;
 const ROUTE: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
 /// Adds removed names to an incremental response.
-fn with_removed(response: &[u8], names: impl Iterator<Item = String>) -> Bytes {
+pub(super) fn with_removed(response: &[u8], names: impl IntoIterator<Item = String>) -> Bytes {
     let mut message = bytes::BytesMut::from(response);
-    names.for_each(|name| put_bytes(&mut message, 6, name.as_bytes()));
+    names.into_iter().for_each(|name| put_bytes(&mut message, 6, name.as_bytes()));
     message.freeze()
 }
 

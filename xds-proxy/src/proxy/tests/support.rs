@@ -80,6 +80,11 @@ pub(super) fn without_version(type_url: &str, (name, content): (&str, &str), non
     [message, Response::nonce_suffix(nonce)].concat().into()
 }
 
+/// Names of resources without a version that a control plane could know.
+pub(super) fn unversioned(names: &[&str]) -> Vec<(String, String)> {
+    names.iter().map(|name| ((*name).to_owned(), "app-health:unknown".to_owned())).collect()
+}
+
 /// A proxy, and the effects of the last step.
 pub(super) struct Tested {
     pub(super) proxy: Proxy,

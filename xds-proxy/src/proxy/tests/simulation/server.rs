@@ -1,4 +1,5 @@
-//! A control plane. It fails the test if a nonce reaches it that it has not sent on this stream.
+//! A control plane. It fails the test if a nonce reaches it that it has not sent on this stream. Its
+//! versions are counters, which begin again at 1 when it restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +25,36 @@ struct Subscription {
     sent: BTreeMap<String, u64>,
 }
 
+/// The state of one type, of all clients.
+#[derive(Default)]
+struct Collection {
+    contents: BTreeMap<String, u64>,
+    /// Versions of the resources.
+    versions: BTreeMap<String, u64>,
+    version: u64,
+}
+
+impl Collection {
+    fn set(&mut self, name: &str, content: Option<u64>) {
+        let before = match content {
+            Some(content) => self.contents.insert(name.to_owned(), content),
+            None => self.contents.remove(name),
+        };
+        if before != content {
+            self.version += 1;
+            self.versions.insert(name.to_owned(), self.version);
+        }
+    }
+}
+
 pub(super) struct Server {
     variant: Variant,
     random: fastrand::Rng,
-    resources: Resources,
+    collections: BTreeMap<&'static str, Collection>,
+    /// True if the server does not send again what a client holds in the current version.
+    trusts_versions: bool,
+    /// True if the server sends no versions of resources, as istiod does.
+    omits_versions: bool,
     subscriptions: BTreeMap<&'static str, Subscription>,
     has_node: bool,
     /// True if every nonce of a stream is the same.
@@ -39,11 +66,13 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(variant: Variant, mut random: fastrand::Rng) -> Self {
         let repeats_nonces = random.u32(..8) == 0;
-        let resources = TYPES.map(|of_type| (of_type, BTreeMap::new())).into();
+        let (trusts_versions, omits_versions) = (random.u32(..4) > 0, random.u32(..4) == 0);
         let mut server = Self {
             variant,
             random,
-            resources,
+            collections: TYPES.map(|of_type| (of_type, Collection::default())).into(),
+            trusts_versions,
+            omits_versions,
             subscriptions: BTreeMap::new(),
             has_node: false,
             repeats_nonces,
@@ -56,7 +85,8 @@ impl Server {
 
     /// The resources that Envoy must have in the end: endpoints belong to a cluster.
     pub(super) fn resources(&self) -> Resources {
-        let mut resources = self.resources.clone();
+        let contents = |(of_type, found): (&&'static str, &Collection)| (*of_type, found.contents.clone());
+        let mut resources: Resources = self.collections.iter().map(contents).collect();
         let clusters = resources[CLUSTER].clone();
         if let Some(endpoints) = resources.get_mut(EDS) {
             endpoints.retain(|name, _| clusters.contains_key(name));
@@ -76,9 +106,20 @@ impl Server {
         self.has_node = false;
     }
 
+    /// Starts again: the versions count from 1, and resources may have changed meanwhile.
+    pub(super) fn restart(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.version = 1;
+            collection.versions.values_mut().for_each(|version| *version = 1);
+        }
+        for _ in 0..self.random.u32(0..3) {
+            self.change(true);
+        }
+    }
+
     /// Changes resources. `may_break` allows some that Envoy rejects; without it, none stays.
     pub(super) fn change(&mut self, may_break: bool) -> Vec<Bytes> {
-        for (of_type, resources) in &mut self.resources {
+        for (of_type, collection) in &mut self.collections {
             let is_changed = |random: &mut fastrand::Rng| !may_break || random.bool();
             for name in NAMES {
                 if !is_changed(&mut self.random) {
@@ -88,9 +129,9 @@ impl Server {
                 let is_broken = may_break && self.random.u32(..10) == 0;
                 // Every cluster has endpoints, because Envoy waits for them.
                 if *of_type == EDS || self.random.u32(..4) > 0 {
-                    resources.insert(name.to_owned(), if is_broken { REJECTED } else { content });
+                    collection.set(name, Some(if is_broken { REJECTED } else { content }));
                 } else {
-                    resources.remove(name);
+                    collection.set(name, None);
                 }
             }
         }
@@ -106,7 +147,7 @@ impl Server {
     }
 
     fn wanted(&self, of_type: &str, subscription: &Subscription) -> BTreeMap<String, u64> {
-        let resources = &self.resources[of_type];
+        let resources = &self.collections[of_type].contents;
         let is_wanted = |name: &String| is_complete(of_type) || subscription.names.contains(name);
         resources
             .iter()
@@ -123,9 +164,12 @@ impl Server {
         self.nonces.insert(format!("{of_type} {nonce}"));
         let wanted = self.wanted(of_type, &self.subscriptions[of_type]);
         let subscription = self.subscriptions.get_mut(of_type).unwrap();
-        let version = format!("{wanted:?}");
+        let collection = &self.collections[of_type];
+        let version = collection.version.to_string();
         let encode = |(name, content): (&String, &u64)| {
-            (name.clone(), content.to_string(), any(name, &content.to_string()))
+            let version =
+                if self.omits_versions { String::new() } else { collection.versions[name].to_string() };
+            (name.clone(), version, any(name, &content.to_string()))
         };
         let message = match self.variant {
             Variant::Sotw => {
@@ -176,17 +220,27 @@ impl Server {
             Variant::Sotw => {
                 let names = request.subscribe.into_iter().collect();
                 let is_changed = std::mem::replace(&mut subscription.names, names) != subscription.names;
-                if is_first || is_changed && !subscription.is_outstanding {
+                let is_known = request.version == self.collections[of_type].version.to_string();
+                if is_first && is_known && self.trusts_versions {
+                    let subscription = &self.subscriptions[of_type];
+                    let sent = self.wanted(of_type, subscription);
+                    self.subscriptions.get_mut(of_type).unwrap().sent = sent;
+                } else if is_first || is_changed && !subscription.is_outstanding {
                     return (is_complete(of_type) || !subscription.names.is_empty())
                         .then(|| self.respond(of_type));
                 }
             }
             Variant::Delta => {
                 if is_first {
-                    // An empty version is never current.
-                    let version =
-                        |(name, version): (String, String)| (name, version.parse().unwrap_or_default());
-                    subscription.sent = request.initial_versions.into_iter().map(version).collect();
+                    let Collection { contents, versions, .. } = &self.collections[of_type];
+                    let known = |(name, version): (String, String)| {
+                        let is_current = self.trusts_versions
+                            && !self.omits_versions
+                            && versions.get(&name).is_some_and(|current| version == current.to_string());
+                        let content = contents.get(&name).filter(|_| is_current);
+                        (name, content.copied().unwrap_or_default())
+                    };
+                    subscription.sent = request.initial_versions.into_iter().map(known).collect();
                 }
                 for name in request.unsubscribe {
                     subscription.names.remove(&name);
