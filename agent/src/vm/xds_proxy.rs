@@ -3,6 +3,7 @@
 
 mod cache_file;
 mod cache_writer;
+mod event_log;
 mod frames;
 mod secrets;
 mod server;

@@ -12,16 +12,17 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{info, warn};
 use workload_health::health_report::printable;
-use xds_proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxyView, Variant};
+use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView, Variant};
 
 use super::EncodeNode;
 use super::cache_writer::CacheWriter;
+use super::event_log;
 use super::frames::{Messages, Parts};
 use super::server::NewStream;
 use super::upstream::{UpstreamEvent, UpstreamHandle};
 use crate::metrics::Metrics;
 use crate::readiness::Phase;
-use crate::state::{AgentState, age_text};
+use crate::state::AgentState;
 use crate::vm::report::xds::{Request, Response};
 use crate::vm::report::{Certificates, HealthLink};
 
@@ -282,7 +283,9 @@ impl ProxyTask {
                 }
             }
             Effect::Health(event) => self.on_health_event(event),
-            Effect::Event(event) => self.log(event),
+            Effect::Event(event) => {
+                event_log::log(event, self.surroundings.cache.as_ref().map(CacheWriter::path))
+            }
         }
     }
 
@@ -305,55 +308,6 @@ impl ProxyTask {
                 self.health = None;
             }
         }
-    }
-
-    fn log(&mut self, event: Event) {
-        match event {
-            Event::Nack { type_url, text } => {
-                warn!(type_url, text = printable(&text), "xDS response rejected by Envoy");
-            }
-            Event::ServedFromCache { type_url, resources, age } => {
-                warn!(
-                    type_url,
-                    resources,
-                    stale = age_text(age),
-                    "xDS configuration served from the cache, no control plane answers"
-                );
-            }
-            Event::NoLongerStale => {
-                info!("xDS configuration confirmed by the control plane");
-            }
-            Event::Expired { age } => {
-                warn!(
-                    age = age_text(age),
-                    "stored xDS configuration not served: older than --xds-cache-max-age"
-                );
-            }
-            Event::NotSubscribed { type_url } => {
-                warn!(
-                    type_url = printable(&type_url),
-                    "xDS response dropped: Envoy does not subscribe to its type"
-                );
-            }
-            Event::NotStored { type_url, reason } => {
-                warn!(
-                    type_url = printable(&type_url),
-                    reason, "xDS resources of a type not stored, Envoy still receives them"
-                );
-            }
-            Event::StoreFailed { error } => {
-                warn!(
-                    path = %self.cache_path(),
-                    error,
-                    "xDS configuration not stored; an Envoy that starts without a control plane gets an older one or none"
-                );
-            }
-            Event::StoredAgain => info!(path = %self.cache_path(), "xDS configuration stored again"),
-        }
-    }
-
-    fn cache_path(&self) -> String {
-        self.surroundings.cache.as_ref().map(|cache| cache.path().display().to_string()).unwrap_or_default()
     }
 
     fn publish(&mut self) {

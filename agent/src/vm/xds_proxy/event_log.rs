@@ -1,0 +1,53 @@
+//! Logs what an operator wants to know of the proxy.
+
+use std::path::Path;
+
+use tracing::{info, warn};
+use workload_health::health_report::printable;
+use xds_proxy::Event;
+
+use crate::state::age_text;
+
+/// Logs an event. `cache` is the path of the stored configuration.
+pub(super) fn log(event: Event, cache: Option<&Path>) {
+    let cache = cache.unwrap_or(Path::new("")).display();
+    match event {
+        Event::Nack { type_url, text } => {
+            warn!(type_url, text = printable(&text), "xDS response rejected by Envoy");
+        }
+        Event::ServedFromCache { type_url, resources, age } => {
+            warn!(
+                type_url,
+                resources,
+                stale = age_text(age),
+                "xDS configuration served from the cache, no control plane answers"
+            );
+        }
+        Event::NoLongerStale => {
+            info!("xDS configuration confirmed by the control plane");
+        }
+        Event::Expired { age } => {
+            warn!(age = age_text(age), "stored xDS configuration not served: older than --xds-cache-max-age");
+        }
+        Event::NotSubscribed { type_url } => {
+            warn!(
+                type_url = printable(&type_url),
+                "xDS response dropped: Envoy does not subscribe to its type"
+            );
+        }
+        Event::NotStored { type_url, reason } => {
+            warn!(
+                type_url = printable(&type_url),
+                reason, "xDS resources of a type not stored, Envoy still receives them"
+            );
+        }
+        Event::StoreFailed { error } => {
+            warn!(
+                path = %cache,
+                error,
+                "xDS configuration not stored; an Envoy that starts without a control plane gets an older one or none"
+            );
+        }
+        Event::StoredAgain => info!(path = %cache, "xDS configuration stored again"),
+    }
+}
