@@ -3,18 +3,15 @@
 
 use serde_json::Value;
 
-use crate::pod;
 use crate::pod_overrides::{INJECT, PodOverrides};
 use crate::settings::{InjectionMode, Settings};
 use crate::warning::{Code, Warning, quote};
+use crate::{listeners, pod, windows};
 
 /// The name of Istio's sidecar.
 const ISTIO_PROXY: &str = "istio-proxy";
 /// The image of a declared sidecar that the injector shall complete, as in Istio.
 pub const AUTO_IMAGE: &str = "auto";
-/// The ports of an injected sidecar in addition to the status port: readiness and Prometheus
-/// statistics.
-const SIDECAR_PORTS: [u16; 2] = [15021, 15090];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
@@ -37,10 +34,8 @@ pub(super) fn decide(
 ) -> Decision {
     let spec = &pod["spec"];
     let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
-    let windows = pod::field(spec, "os").is_some_and(|os| pod::name(os) == "windows");
     if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace)
         || pod::annotation(pod, "kubernetes.io/config.mirror").is_some()
-        || windows
     {
         return Decision::Skip(None);
     }
@@ -52,6 +47,10 @@ pub(super) fn decide(
     if overrides.inject == Some(false) {
         return Decision::Skip(None);
     }
+    if let Some(field) = windows::field(pod) {
+        let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
+        return Decision::Skip(Some(Warning::about_pod(Code::Windows, text)));
+    }
     if settings.sidecar_name != ISTIO_PROXY
         && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
     {
@@ -62,7 +61,7 @@ pub(super) fn decide(
     }
     let injecting = matches!(sidecar, SidecarPresence::Absent | SidecarPresence::Auto)
         && settings.mode == InjectionMode::Auto;
-    if let Some(port) = port_conflict(spec, overrides, injecting, &settings.sidecar_name) {
+    if let Some(port) = port_conflict(spec, overrides, injecting, settings) {
         let text = format!("containerPort {port} is a port of the proxy");
         return Decision::Unchanged(Warning::about_pod(Code::PortClash, text));
     }
@@ -112,15 +111,21 @@ impl SidecarPresence {
 }
 
 /// Returns a port of the proxy that another container declares.
-fn port_conflict(spec: &Value, overrides: &PodOverrides, injecting: bool, sidecar: &str) -> Option<u16> {
-    let others = ["initContainers", "containers"].into_iter().flat_map(|key| pod::list(spec, key));
-    let ports = others
-        .filter(|container| pod::name(container) != sidecar)
-        .flat_map(|container| pod::list(container, "ports"));
-    let tcp = ports.filter(|port| matches!(pod::text(port, "protocol"), "" | "TCP"));
-    let mut numbers =
-        tcp.filter_map(|port| port["containerPort"].as_u64().and_then(|port| u16::try_from(port).ok()));
-    numbers.find(|port| *port == overrides.status_port || injecting && SIDECAR_PORTS.contains(port))
+fn port_conflict(
+    spec: &Value,
+    overrides: &PodOverrides,
+    injecting: bool,
+    settings: &Settings,
+) -> Option<u16> {
+    let containers = || ["initContainers", "containers"].into_iter().flat_map(|key| pod::list(spec, key));
+    let is_sidecar = |container: &&Value| pod::name(container) == settings.sidecar_name;
+    let proxy = if injecting {
+        listeners::ports(settings, containers().find(is_sidecar), overrides.status_port)
+    } else {
+        vec![overrides.status_port]
+    };
+    let others = containers().filter(|container| !is_sidecar(container));
+    others.flat_map(listeners::tcp_ports).find(|port| proxy.contains(port))
 }
 
 /// Returns an error text if a name of the template is already used in the Pod.

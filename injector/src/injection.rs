@@ -6,7 +6,7 @@ use crate::decision::{Decision, decide};
 use crate::pod_overrides::PodOverrides;
 use crate::settings::Settings;
 use crate::warning::{Code, Warning};
-use crate::{STATUS_ANNOTATION, WARNINGS_ANNOTATION, pod, rewrite, sidecar};
+use crate::{STATUS_ANNOTATION, WARNINGS_ANNOTATION, constraints, pod, rewrite, sidecar};
 
 /// The error for a value that is not a valid Pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,16 +108,20 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     };
     let mut changed = pod.clone();
     let mut warnings = overrides.warnings.clone();
-    match decision {
+    let result = match decision {
         Decision::Skip(warning) => return untouched(warning.into_iter().collect(), PodOutcome::Skipped),
-        Decision::Unchanged(warning) => {
-            warnings.push(warning);
-            return untouched(warnings, PodOutcome::Unchanged);
-        }
-        Decision::Rewrite => warnings.extend(other_template(pod, settings)),
+        Decision::Unchanged(ref warning) => Err(warning.clone()),
+        Decision::Rewrite => Ok(other_template(pod, settings).into_iter().collect()),
         Decision::Inject => {
             let job = context.job || is_owned_by_job(pod);
-            warnings.extend(sidecar::inject(&mut changed, &overrides, settings, job));
+            inject(pod, &mut changed, &overrides, settings, job)
+        }
+    };
+    match result {
+        Ok(new) => warnings.extend(new),
+        Err(reason) => {
+            warnings.push(reason);
+            return untouched(warnings, PodOutcome::Unchanged);
         }
     }
     let mut rewriting = rewrite::RewriteResult::default();
@@ -126,12 +130,29 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
         warnings.append(&mut rewriting.warnings);
     }
     record_warnings(&mut changed, &warnings);
+    if let Err(reason) = constraints::check_annotations(pod, &changed) {
+        warnings.push(reason);
+        return untouched(warnings, PodOutcome::Unchanged);
+    }
     let outcome = match decision {
         Decision::Inject => PodOutcome::Injected,
         _ if changed == *pod => PodOutcome::Unchanged,
         _ => PodOutcome::Rewritten,
     };
     Ok(Injection { pod: changed, table: rewriting.table, warnings, outcome, probes: rewriting.probes })
+}
+
+/// Adds the sidecar. Returns the reason if the Pod cannot have it.
+fn inject(
+    pod: &Value,
+    changed: &mut Value,
+    overrides: &PodOverrides,
+    settings: &Settings,
+    job: bool,
+) -> Result<Vec<Warning>, Warning> {
+    let mut warnings = sidecar::inject(changed, overrides, settings, job);
+    warnings.extend(constraints::satisfy(pod, changed, settings)?);
+    Ok(warnings)
 }
 
 fn is_owned_by_job(pod: &Value) -> bool {

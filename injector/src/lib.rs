@@ -1,11 +1,13 @@
 //! Pods and Kubernetes documents in; Pods with rewritten probes and the sidecar, patches and
 //! warnings out.
 
+mod constraints;
 mod decision;
 pub mod document;
 pub mod flags;
 mod injection;
 pub mod json;
+mod listeners;
 pub mod patch;
 pub mod pod;
 mod pod_overrides;
@@ -14,6 +16,7 @@ pub mod settings;
 mod sidecar;
 pub mod template;
 pub mod warning;
+pub mod windows;
 pub mod workload;
 pub mod yaml;
 pub mod yaml_documents;

@@ -12,6 +12,9 @@ use crate::{PROBE_ADDRESS_ENV, STATUS_ANNOTATION};
 mod hooks;
 mod merge;
 
+/// The annotation with the container that kubectl uses if none is given.
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
 use hooks::Hooks;
 use merge::merge;
 
@@ -58,6 +61,9 @@ pub(super) fn inject(
     };
     insert(pod, sidecar, settings, mode, held);
     add_template_parts(pod, overrides, settings);
+    if mode == SidecarMode::Classic && held {
+        set_default_container(pod);
+    }
     warnings
 }
 
@@ -161,6 +167,16 @@ fn add_template_parts(pod: &mut Value, overrides: &PodOverrides, settings: &Sett
         }
     }
     pod::annotate(pod, STATUS_ANNOTATION, status(overrides, settings).to_string());
+}
+
+/// Names the container after the sidecar as the one that kubectl logs and kubectl exec use if none is
+/// given; otherwise they would use the sidecar, which is the first.
+fn set_default_container(pod: &mut Value) {
+    let application = pod::list(&pod["spec"], "containers").get(1).map(pod::name);
+    let Some(application) = application.filter(|name| !name.is_empty()).map(str::to_owned) else { return };
+    if pod::annotation(pod, DEFAULT_CONTAINER).is_none() {
+        pod::annotate(pod, DEFAULT_CONTAINER, application);
+    }
 }
 
 /// Returns the value of the status annotation, which lists what was added, so that tools can remove

@@ -12,6 +12,8 @@ const EXCERPT: usize = 64;
 pub enum Code {
     /// A label or annotation has an invalid value.
     Annotation,
+    /// The annotations would exceed the limit of Kubernetes.
+    AnnotationSize,
     /// The probe of an init container that starts before the proxy.
     BeforeProxy,
     /// A probe with no handler, with several handlers, or with an unknown field.
@@ -46,8 +48,14 @@ pub enum Code {
     OtherInjector,
     /// A probe of the proxy itself.
     OwnPort,
+    /// The Pod's own limits are too low for the sidecar.
+    PodResources,
     /// A container declares a port of the proxy.
     PortClash,
+    /// The sidecar changes the QoS class of the Pod.
+    Qos,
+    /// The sidecar cannot start with the security context of the Pod.
+    SecurityContext,
     /// A container with the sidecar's name is not a sidecar, or there are several.
     Sidecar,
     /// The status port is 0.
@@ -60,6 +68,8 @@ pub enum Code {
     TemplateChanged,
     /// A name in the template is already used in the Pod.
     TemplateName,
+    /// The Pod runs on a Windows node.
+    Windows,
 }
 
 impl Code {
@@ -67,6 +77,7 @@ impl Code {
     pub fn word(self) -> &'static str {
         match self {
             Self::Annotation => "annotation",
+            Self::AnnotationSize => "annotation-size",
             Self::BeforeProxy => "before-proxy",
             Self::Handler => "handler",
             Self::Hold => "hold",
@@ -84,13 +95,17 @@ impl Code {
             Self::Orphan => "orphan",
             Self::OtherInjector => "other-injector",
             Self::OwnPort => "own-port",
+            Self::PodResources => "pod-resources",
             Self::PortClash => "port-clash",
+            Self::Qos => "qos",
+            Self::SecurityContext => "security-context",
             Self::Sidecar => "sidecar",
             Self::StatusPort => "status-port",
             Self::Table => "table",
             Self::TableSize => "table-size",
             Self::TemplateChanged => "template-changed",
             Self::TemplateName => "template-name",
+            Self::Windows => "windows",
         }
     }
 }

@@ -203,6 +203,7 @@ fn rest(pod: &Value, sidecar: &str, ours: &dyn Fn(&str, &str) -> bool) -> Value 
         "app-health.io/status",
         "app-health.io/original-probes",
         "app-health.io/warnings",
+        "kubectl.kubernetes.io/default-container",
         "prometheus.io/scrape",
     ] {
         if let Some(annotations) = rest["metadata"]["annotations"].as_object_mut() {

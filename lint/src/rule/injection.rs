@@ -130,12 +130,43 @@ rules! { INJECTION_RULES:
     "Adding the sidecar would change the meaning of that name, so the injector leaves the Pod \
      unchanged.",
     "Rename the container or the volume.";
+
+    POD_RESOURCES = "AH125" "pod-resources" Warning,
+    "the resources of the Pod are too low for the sidecar",
+    "spec.resources limits what all containers use together, and the API server rejects a Pod whose \
+     containers request more. The injector never changes these limits, so it leaves the Pod unchanged.",
+    "Raise the limit that the message names by what the sidecar requests, or lower the requests of the \
+     sidecar.";
+
+    QOS = "AH126" "qos" Warning,
+    "the sidecar changes the QoS class of the Pod",
+    "A Pod that is no longer Guaranteed loses its exclusive CPUs and is evicted earlier.",
+    "Let the sidecar that the Pod declares have equal requests and limits of CPU and memory.";
+
+    SECURITY_CONTEXT = "AH127" "security-context" Warning,
+    "the sidecar cannot start with the security context",
+    "kubelet does not start a container that has runAsNonRoot and the user 0, so the injector leaves \
+     the Pod unchanged.",
+    "Remove runAsUser: 0 from the field that the message names, or set the user in the template.";
+
+    ANNOTATION_SIZE = "AH128" "annotation-size" Warning,
+    "the annotations would exceed 256 KiB",
+    "The injector records the original probes in an annotation, and the API server rejects larger \
+     annotations. So it leaves the Pod unchanged.",
+    "Shorten the annotations or the headers of the probes.";
+
+    WINDOWS = "AH129" "windows" Info,
+    "the Pod runs on Windows",
+    "The sidecar needs Linux, so the injector skips the Pod, and kubelet probes the application \
+     directly.",
+    "Set the label sidecar.istio.io/inject to false to show that this is intended.";
 }
 
 /// Returns the rule for a warning of the injector.
 pub(crate) fn of_warning(code: Code) -> &'static Rule {
     match code {
         Code::Annotation => &ANNOTATION,
+        Code::AnnotationSize => &ANNOTATION_SIZE,
         Code::BeforeProxy => &BEFORE_PROXY,
         Code::Handler => &HANDLER,
         Code::Hold => &HOLD,
@@ -153,12 +184,16 @@ pub(crate) fn of_warning(code: Code) -> &'static Rule {
         Code::Orphan => &ORPHAN,
         Code::OtherInjector => &OTHER_INJECTOR,
         Code::OwnPort => &OWN_PORT,
+        Code::PodResources => &POD_RESOURCES,
         Code::PortClash => &PORT_CLASH,
+        Code::Qos => &QOS,
+        Code::SecurityContext => &SECURITY_CONTEXT,
         Code::Sidecar => &SIDECAR,
         Code::StatusPort => &STATUS_PORT,
         Code::Table => &TABLE,
         Code::TableSize => &TABLE_SIZE,
         Code::TemplateChanged => &TEMPLATE_CHANGED,
         Code::TemplateName => &TEMPLATE_NAME,
+        Code::Windows => &WINDOWS,
     }
 }

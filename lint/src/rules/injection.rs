@@ -64,9 +64,18 @@ fn pod_field(warning: &Warning, pod: &Value) -> String {
         Code::NoSidecar => label_or_annotation(pod, "sidecar.istio.io/inject"),
         Code::StatusPort => path::annotation("status.sidecar.istio.io/port"),
         Code::TemplateChanged => path::annotation(STATUS_ANNOTATION),
+        Code::AnnotationSize => "metadata.annotations".to_owned(),
+        Code::PodResources | Code::SecurityContext | Code::Windows => named_field(warning),
         Code::PortClash | Code::OtherInjector | Code::Sidecar => "spec.containers".to_owned(),
         _ => "spec".to_owned(),
     }
+}
+
+/// Returns the field of the Pod with which the text of a warning begins; `spec` if it is a field of
+/// the sidecar.
+fn named_field(warning: &Warning) -> String {
+    let field = warning.text.split([' ', ':']).next().unwrap_or_default();
+    if field.starts_with("spec.") { field.to_owned() } else { "spec".to_owned() }
 }
 
 fn label_or_annotation(pod: &Value, name: &str) -> String {

@@ -1,0 +1,77 @@
+//! The ports on which an injected sidecar listens, which no other container of the Pod can use.
+
+use serde_json::Value;
+
+use crate::pod;
+use crate::settings::{STATUS_PORT, Settings};
+
+/// The listeners of the agent and of its Envoy besides the probe listener: variable, flag, and the
+/// default port.
+const LISTENERS: [(&str, &str, u16); 4] = [
+    ("APP_HEALTH_READY_ADDRESS", "--ready-address", 15021),
+    ("APP_HEALTH_STATS_ADDRESS", "--stats-address", 15090),
+    ("APP_HEALTH_LOCAL_ADDRESS", "--local-address", 15004),
+    ("APP_HEALTH_ADMIN", "--admin", 15000),
+];
+/// More ports of the proxy, separated by commas.
+const RESERVED_PORTS: &str = "APP_HEALTH_RESERVED_PORTS";
+
+/// Returns the ports of the sidecar and of the template's other containers. `declared` is the sidecar
+/// that the Pod declares with `image: auto`, whose values override those of the template.
+pub(super) fn ports(settings: &Settings, declared: Option<&Value>, status_port: u16) -> Vec<u16> {
+    let template = &settings.template;
+    let sidecars = [declared, Some(&template.sidecar)];
+    let mut ports = vec![status_port];
+    for (variable, flag, default) in LISTENERS {
+        let address = sidecars.iter().flatten().find_map(|sidecar| setting(sidecar, variable, flag));
+        match address {
+            None => ports.push(default),
+            // A Unix socket or `off` has no port.
+            Some(address) => ports.extend(port_of(address)),
+        }
+    }
+    let reserved = sidecars.iter().flatten().find_map(|sidecar| variable_of(sidecar, RESERVED_PORTS));
+    ports.extend(
+        reserved
+            .into_iter()
+            .flat_map(|list| list.split(','))
+            .filter_map(|port| port.trim().parse::<u16>().ok()),
+    );
+    let containers = template.containers.iter().chain(sidecars.into_iter().flatten());
+    for port in containers.flat_map(tcp_ports) {
+        ports.push(if port == STATUS_PORT { status_port } else { port });
+    }
+    ports
+}
+
+/// Returns the TCP ports that a container declares.
+pub(super) fn tcp_ports(container: &Value) -> impl Iterator<Item = u16> {
+    let ports = pod::list(container, "ports").iter();
+    let tcp = ports.filter(|port| matches!(pod::text(port, "protocol"), "" | "TCP"));
+    tcp.filter_map(|port| port.get("containerPort")?.as_u64().and_then(|port| u16::try_from(port).ok()))
+}
+
+/// Returns the value of a flag of the agent, which overrides its variable.
+fn setting<'a>(container: &'a Value, variable: &str, flag: &str) -> Option<&'a str> {
+    let words = ["command", "args"].into_iter().flat_map(|key| pod::list(container, key));
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let of_flag = words.iter().enumerate().find_map(|(index, word)| match word.strip_prefix(flag)? {
+        "" => words.get(index + 1).copied(),
+        rest => rest.strip_prefix('='),
+    });
+    of_flag.or_else(|| variable_of(container, variable))
+}
+
+fn variable_of<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
+    let entry = pod::list(container, "env").iter().rev().find(|entry| pod::name(entry) == name)?;
+    Some(pod::text(entry, "value")).filter(|value| !value.is_empty())
+}
+
+/// Returns the port at the end of an address such as `[::]:15021`.
+fn port_of(address: &str) -> Option<u16> {
+    let (host, port) = address.rsplit_once(':')?;
+    port.parse().ok().filter(|_| host != "unix")
+}
+
+#[cfg(test)]
+mod tests;
