@@ -32,33 +32,11 @@ pub(super) fn decide(
     overrides: &PodOverrides,
     settings: &Settings,
 ) -> Decision {
+    if let Some(skip) = skip(pod, namespace, overrides, settings) {
+        return skip;
+    }
     let spec = &pod["spec"];
     let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
-    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace)
-        || pod::annotation(pod, "kubernetes.io/config.mirror").is_some()
-    {
-        return Decision::Skip(None);
-    }
-    if spec["hostNetwork"] == true {
-        let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
-        let text = "hostNetwork: the status port would be a port of the node";
-        return Decision::Skip(asked.then(|| Warning::about_pod(Code::HostNetwork, text)));
-    }
-    if overrides.inject == Some(false) {
-        return Decision::Skip(None);
-    }
-    if let Some(field) = windows::field(pod) {
-        let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
-        return Decision::Skip(Some(Warning::about_pod(Code::Windows, text)));
-    }
-    if settings.sidecar_name != ISTIO_PROXY
-        && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
-    {
-        return Decision::Skip(Some(Warning::about_pod(
-            Code::OtherInjector,
-            "the Pod has Istio's sidecar, which handles the probes",
-        )));
-    }
     let injecting = matches!(sidecar, SidecarPresence::Absent | SidecarPresence::Auto)
         && settings.mode == InjectionMode::Auto;
     if let Some(port) = port_conflict(spec, overrides, injecting, settings) {
@@ -81,6 +59,38 @@ pub(super) fn decide(
             None => Decision::Inject,
         },
     }
+}
+
+/// Returns the decision to skip a Pod that is not subject to injection.
+fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Settings) -> Option<Decision> {
+    let spec = &pod["spec"];
+    let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
+    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace)
+        || pod::annotation(pod, "kubernetes.io/config.mirror").is_some()
+    {
+        return Some(Decision::Skip(None));
+    }
+    let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
+    if let Some(field) = windows::field(pod) {
+        let expected = asked || settings.mode == InjectionMode::Auto;
+        let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
+        let warning = Warning::about_pod(Code::Windows, text);
+        return Some(Decision::Skip(Some(warning).filter(|_| expected && overrides.inject != Some(false))));
+    }
+    if spec["hostNetwork"] == true {
+        let text = "hostNetwork: the status port would be a port of the node";
+        return Some(Decision::Skip(asked.then(|| Warning::about_pod(Code::HostNetwork, text))));
+    }
+    if overrides.inject == Some(false) {
+        return Some(Decision::Skip(None));
+    }
+    if settings.sidecar_name != ISTIO_PROXY
+        && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
+    {
+        let text = "the Pod has Istio's sidecar, which handles the probes";
+        return Some(Decision::Skip(Some(Warning::about_pod(Code::OtherInjector, text))));
+    }
+    None
 }
 
 /// Whether and how a container of the given name exists.
