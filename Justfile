@@ -170,6 +170,10 @@ build: _filters
 oracle: _go
     {{ go }} build -C tests/conformance/kubelet-prober -buildvcs=false -ldflags="{{ release_flags }}" -o ../../../target/kubelet-prober/
 
+# Kubernetes' validation of Pods as a program: target/pod-validation/pod-validation
+_pod-validator: _go
+    {{ go }} build -C tests/pod-validation -buildvcs=false -o ../../target/pod-validation/
+
 # Istio's pilot-agent as in its releases: target/istio/pilot-agent
 _pilot-agent: (_istio pilot_agent_tags "pilot-agent")
 
@@ -219,7 +223,7 @@ _debian: _containers
 
 # Everything that the tests need, downloads beside builds
 [parallel]
-_tests: _downloads _binaries oracle
+_tests: _downloads _binaries oracle _pod-validator
 
 _downloads: _envoys _promtool _debian
 

@@ -18,6 +18,8 @@ mod lint;
 mod mass_silence;
 mod monitoring;
 mod page;
+mod pod_generator;
+mod pod_validation;
 mod slow_readers;
 mod version;
 mod webhook;
