@@ -197,3 +197,22 @@ fn items_of_a_list_are_linted_one_by_one() {
     );
     assert_eq!((report.pods, report.skipped.len()), (2, 0));
 }
+
+#[test]
+fn a_hook_without_end_and_the_field_that_selects_windows_are_named() {
+    let text = "kind: Pod\napiVersion: v1\nspec:\n  nodeSelector: {kubernetes.io/os: windows}\n  containers:\n  \
+        - {name: app, image: shop, lifecycle: {preStop: {exec: {command: [sleep, infinity]}}}}\n";
+    let report = lint(text);
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| (finding.rule.code, finding.path.as_str(), finding.message.as_str()))
+        .collect();
+    let hook = "the hook never ends, and terminationGracePeriodSeconds is 30";
+    assert!(
+        found.contains(&("AH013", "spec.containers[0].lifecycle.preStop.exec.command", hook)),
+        "{found:?}"
+    );
+    let windows = "spec.nodeSelector: the Pod runs on Windows, and the sidecar needs Linux";
+    assert!(found.contains(&("AH129", "spec.nodeSelector", windows)), "{found:?}");
+}
