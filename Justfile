@@ -16,6 +16,8 @@ kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
 kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
+# The Go programs of this repository.
+go_programs := "tests/conformance/kubelet-prober tests/pod-validation"
 # Helm for the tests of charts/; must match tests/helm/go.mod.
 helm_version := "4.3.1"
 # The agent for Pods is linked statically: it needs less memory without glibc.
@@ -462,19 +464,18 @@ fmt:
 
 # Format, lints, documentation, licenses
 [group('lint')]
-lint: check-fmt check-go clippy clippy-wasm doc deny advisories
+lint: check-fmt clippy clippy-wasm doc check-go deny advisories
 
 # Check the format
 [group('lint')]
 check-fmt:
     cargo fmt --all --check
 
-# Check the program with kubelet's prober: format, vet, tests
+# Check the Go programs of the tests: format, vet, tests
 [group('lint')]
 check-go: _go
-    @! "$({{ go }} env GOROOT)/bin/gofmt" -d tests/conformance/kubelet-prober | grep .
-    {{ go }} vet -C tests/conformance/kubelet-prober ./...
-    {{ go }} test -C tests/conformance/kubelet-prober -ldflags="{{ release_flags }}" ./...
+    @! "$({{ go }} env GOROOT)/bin/gofmt" -d {{ go_programs }} | grep .
+    @for program in {{ go_programs }}; do {{ go }} vet -C "$program" ./... && {{ go }} test -C "$program" -ldflags="{{ release_flags }}" ./... || exit 1; done
 
 # Lint natively; warnings are errors
 [group('lint')]
