@@ -94,7 +94,7 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
         );
     }
     let node = situation.node.found();
-    if let Some(field) = windows::field(pod).or_else(|| node.and_then(windows::node_field)) {
+    if let Some(field) = injector::windows::field(pod).or_else(|| node.and_then(windows::node_field)) {
         return pair(format!("the Pod runs on Windows ({field}), for which there is no sidecar"), "");
     }
     if spec["hostNetwork"] == true {

@@ -24,5 +24,5 @@ pub(super) fn explains(view: &View<'_>, container: &Container<'_>) -> bool {
 
 /// Returns what says that the Pod runs on Windows.
 fn place(view: &View<'_>) -> Option<String> {
-    windows::field(view.pod).or_else(|| view.situation.node.found().and_then(windows::node_field))
+    injector::windows::field(view.pod).or_else(|| view.situation.node.found().and_then(windows::node_field))
 }
