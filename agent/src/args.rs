@@ -6,6 +6,7 @@
 mod bootstrap;
 mod drain_quit;
 mod run;
+mod target_label;
 mod values;
 mod version;
 #[cfg_attr(not(feature = "vm"), path = "args/vm_absent.rs")]
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand};
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LOG_LEVELS, LogFormat, RunArgs};
+pub use target_label::TargetLabel;
 pub use values::go_duration;
 pub use vm::VmArgs;
 #[cfg(feature = "vm")]

@@ -21,6 +21,8 @@ use crate::address::Endpoint;
 
 /// Maximum size of a response head in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
+/// Maximum number of headers of a response; what exceeds hyper's default of 100 costs an allocation.
+const HEADERS: usize = 1000;
 /// Number of bytes of a body after which other tasks run; all tasks share one thread.
 const BYTES_PER_TURN: usize = 64 * 1024;
 /// Size of a TCP connection's receive buffer in bytes. Without a limit the kernel buffers megabytes of a
@@ -63,6 +65,8 @@ pub enum RequestFailure {
     Timeout,
     TooLarge,
     BadStatus,
+    /// A redirect that is not followed.
+    BadRedirect,
     /// The response is incomplete or malformed.
     BadBody,
 }
@@ -70,7 +74,7 @@ pub enum RequestFailure {
 impl RequestFailure {
     /// Returns true if the peer responded, although not as expected.
     pub fn is_response(self) -> bool {
-        matches!(self, Self::BadStatus | Self::TooLarge)
+        matches!(self, Self::BadStatus | Self::BadRedirect | Self::TooLarge)
     }
 
     /// Returns the outcome of a request as a metric label.
@@ -81,6 +85,7 @@ impl RequestFailure {
             Err(Self::Timeout) => "timeout",
             Err(Self::TooLarge) => "too_large",
             Err(Self::BadStatus) => "bad_status",
+            Err(Self::BadRedirect) => "bad_redirect",
             Err(Self::BadBody) => "bad_body",
         }
     }
@@ -185,8 +190,11 @@ impl Connection {
         request: Request<Empty<Bytes>>,
         read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let (mut sender, connection) =
-            http1::Builder::new().max_buf_size(HEAD_LIMIT).handshake(TokioIo::new(self.0)).await?;
+        let (mut sender, connection) = http1::Builder::new()
+            .max_buf_size(HEAD_LIMIT)
+            .max_headers(HEADERS)
+            .handshake(TokioIo::new(self.0))
+            .await?;
         let mut response = std::pin::pin!(async move { read(sender.send_request(request).await?).await });
         // The connection is polled here and not in a separate task, so that its socket closes when
         // this future ends.

@@ -74,6 +74,7 @@ pub struct Metrics {
     pub servers: ServerMetrics,
     held_requests: Gauge,
     scrapes: Counters<2>,
+    scrape_dropped_lines: Counters<2>,
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
@@ -131,6 +132,11 @@ impl Metrics {
                 "Requests that are currently held until Envoy is ready",
             ),
             scrapes: register(to, "scrapes", "Scrapes of the sources of merged metrics"),
+            scrape_dropped_lines: register(
+                to,
+                "scrape_dropped_lines",
+                "Lines of the sources of merged metrics that cannot be merged",
+            ),
             resident_memory_bytes: register(to, "resident_memory_bytes", "Resident memory of this process"),
             cpu_seconds: register(to, "cpu_seconds", "CPU time of this process"),
             open_fds: register(to, "open_fds", "Open file descriptors of this process"),
@@ -211,6 +217,11 @@ impl Metrics {
 
     pub fn scrape(&self, source: &'static str, outcome: &'static str) {
         self.scrapes.get_or_create(&[("source", source.to_owned()), ("outcome", outcome.to_owned())]).inc();
+    }
+
+    pub fn dropped_lines(&self, source: &'static str, reason: &'static str, count: u64) {
+        let labels = [("source", source.to_owned()), ("reason", reason.to_owned())];
+        self.scrape_dropped_lines.get_or_create(&labels).inc_by(count);
     }
 
     /// Encodes all metrics as OpenMetrics, with `# EOF` at the end.

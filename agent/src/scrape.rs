@@ -1,14 +1,22 @@
 //! `GET /stats/prometheus` on the local server: the metrics of agent, Envoy and application in one
-//! response. All sources are scraped concurrently; their metrics are streamed in order and in
-//! chunks.
+//! response. All sources are scraped concurrently; their metrics are streamed in chunks, in the order
+//! in which they arrive.
 
+mod arrivals;
+mod bound;
+mod dropped;
 mod families;
+mod gunzip;
 mod labels;
 mod line;
 mod merge;
 mod places;
+mod reader;
+mod redirect;
 mod request;
+mod series;
 mod source;
+mod summary;
 mod turns;
 
 use std::collections::BTreeMap;
@@ -28,16 +36,20 @@ use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_client::RequestFailure;
 use crate::metrics::Metrics;
-pub use families::FamilyLimit;
+use arrivals::Arrivals;
+pub use dropped::{DropReason, Dropped, DroppedLines};
+pub use families::{FamilyLimit, Owner};
 pub use line::Format;
 pub use merge::{Merge, SourceState};
 use places::Places;
+pub use reader::Reader;
 use request::{client, envoy_path, timeout};
 pub use source::ScrapeResult;
-use source::{Chunk, ScrapeRequest, Source};
+use source::{Chunk, ScrapeRequest, Source, SourceName, SourceScrape};
+use summary::Outcome;
 use turns::Turns;
 
-/// Minimum deadline of a scrape, and the time by which the deadline precedes the scraper's timeout.
+/// Time by which the deadline of the sources precedes the scraper's timeout.
 const SLACK: Duration = Duration::from_millis(500);
 /// Maximum size of Envoy's metrics in bytes.
 const ENVOY_LIMIT: usize = 64 << 20;
@@ -45,7 +57,14 @@ const ENVOY_LIMIT: usize = 64 << 20;
 const TARGET_LIMIT: usize = 10 << 20;
 /// Number of chunks that are buffered per source, each of at most 16 KiB.
 const CHUNKS: usize = 4;
+/// Part of a scrape's time for which a source that pauses may delay the others.
+const PATIENCE: u32 = 100;
+/// The agent among the sources.
+const OWN: Owner = Owner::Source(0);
 const TEXT_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// Content-Type for scrapers that accept names in quotes.
+const QUOTED_NAMES_FORMAT: HeaderValue =
+    HeaderValue::from_static("text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8");
 
 /// Scrapes all sources and merges their metrics.
 #[derive(Clone)]
@@ -93,11 +112,11 @@ impl Scraper {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
         };
-        let timeout = timeout(headers);
-        let sources = self.spawn_sources(query, Instant::now() + timeout);
+        let (timeout, reader) = (timeout(headers), Reader::of(headers));
+        let sources = self.spawn_sources(query, reader, Instant::now() + timeout);
         let (chunks, body) = Body::chunks(CHUNKS);
         let closed = chunks.clone();
-        let write = self.clone().write(sources, chunks);
+        let write = self.clone().write(sources, reader, timeout / PATIENCE, chunks);
         tokio::spawn(async move {
             // When the scraper disconnects, its place is free immediately, whatever a source does.
             tokio::select! {
@@ -112,106 +131,137 @@ impl Scraper {
             }
         });
         let mut response = response(body);
+        if reader.accepts_quoted_names {
+            response.headers_mut().insert(CONTENT_TYPE, QUOTED_NAMES_FORMAT);
+        }
         response.extensions_mut().insert(ResponseTimeout(timeout + SLACK));
         response
     }
 
-    fn spawn_sources(&self, query: &str, deadline: Instant) -> Vec<Source> {
+    fn spawn_sources(&self, query: &str, reader: Reader, deadline: Instant) -> Vec<Source> {
         let mut sources = Vec::new();
         if self.config.envoy {
             let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
-            let request =
-                ScrapeRequest { url, limit: ENVOY_LIMIT, deadline, turns: Some(self.envoy_turns.clone()) };
-            sources.push(Source::spawn("envoy", String::new(), FamilyLimit::ENVOY, request));
+            let turns = Some(self.envoy_turns.clone());
+            let (owner, families) = (Owner::Source(1), FamilyLimit::ENVOY);
+            let source = SourceName { name: "envoy", target: String::new(), owner, families };
+            let request = ScrapeRequest { url, limit: ENVOY_LIMIT, deadline, reader, turns };
+            sources.push(Source::spawn(source, request));
         }
-        for Target { port, path } in &self.config.targets {
+        let targets = &self.config.targets;
+        for (position, (Target { port, path }, number)) in targets.iter().zip(2..).enumerate() {
             let url = HttpUrl {
                 endpoint: Endpoint::Localhost(*port),
                 authority: format!("localhost:{port}"),
                 path: path.clone(),
             };
-            let request = ScrapeRequest { url, limit: TARGET_LIMIT, deadline, turns: None };
-            let target = label(&sources, *port, path);
-            sources.push(Source::spawn("application", target, FamilyLimit::TARGET, request));
+            let is_labelled = self.config.labels_targets;
+            let owner = if is_labelled { Owner::Labelled } else { Owner::Source(number) };
+            let (target, families) = (label(&targets[..position], *port, path), FamilyLimit::TARGET);
+            let source = SourceName { name: "application", target, owner, families };
+            let request = ScrapeRequest { url, limit: TARGET_LIMIT, deadline, reader, turns: None };
+            sources.push(Source::spawn(source, request));
         }
         sources
     }
 
-    /// Writes the sources in order, followed by their outcomes.
-    async fn write(self, sources: Vec<Source>, chunks: Chunks) {
-        let mut merge = Merge::default();
+    /// Writes the sources in the order in which they arrive, followed by their outcomes.
+    async fn write(self, sources: Vec<Source>, reader: Reader, patience: Duration, chunks: Chunks) {
+        let mut merge = Merge::new(reader);
         let mut out = Vec::new();
         merge_own(&self.metrics, &mut merge, &mut out);
-        let mut results = Vec::new();
-        for mut source in sources {
-            let Some((result, took)) = copy(&mut source, &mut merge, &mut out, &chunks).await else {
+        let (mut scrapes, receivers): (Vec<_>, Vec<_>) =
+            sources.into_iter().map(|source| (source.scrape, source.chunks)).unzip();
+        let mut states: Vec<_> = scrapes.iter().map(|scrape| scrape.state(Format::Text)).collect();
+        let mut arrivals = Arrivals::new(receivers, patience);
+        let mut outcomes = Vec::new();
+        while let Some((position, chunk)) = arrivals.next().await {
+            let (scrape, state) = (&mut scrapes[position], &mut states[position]);
+            match chunk {
+                Some(Chunk::Format(format)) => *state = scrape.state(format),
+                Some(Chunk::Data(data)) => merge.feed(state, &data, &mut out),
+                None => outcomes.push((position, self.finish(scrape, state, &mut merge, &mut out).await)),
+            }
+            if !out.is_empty() && chunks.send(std::mem::take(&mut out).into()).await.is_err() {
                 return;
-            };
-            self.record(&source, result, took);
-            results.push((source, result, took));
+            }
+            // If all peers are fast, nothing above waits, and other tasks must run too.
+            yield_now().await;
         }
-        let summary = summary(&results, merge.duplicates());
+        outcomes.sort_unstable_by_key(|(position, _)| *position);
+        let outcomes: Vec<_> = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
+        let (shared, first_shared) = merge.shared();
+        if let Some(family) = first_shared {
+            self.warn_limited("shared", |times| {
+                warn!(
+                    family,
+                    families = shared,
+                    times,
+                    "metrics sources share families, equal series are lost"
+                );
+            });
+        }
+        let summary = summary::text(&outcomes, merge.duplicates(), shared);
         merge_generated(Format::Text, &summary, &mut merge, &mut out);
         let _ = chunks.send(out.into()).await;
     }
 
-    fn record(&self, source: &Source, result: ScrapeResult, took: Duration) {
-        let Source { name, target, .. } = source;
+    /// Ends a source, and records its outcome.
+    async fn finish(
+        &self,
+        scrape: &mut SourceScrape,
+        state: &mut SourceState,
+        merge: &mut Merge,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let (result, took) = scrape.result().await;
+        merge.finish(state, result.is_ok(), out);
+        let result = result.and_then(|()| state.result());
+        let SourceName { name, target, .. } = &scrape.source;
         let outcome = RequestFailure::outcome(result);
         self.metrics.scrape(name, outcome);
         debug!(source = name, target, outcome, seconds = took.as_secs_f64(), "scraped");
-        if result.is_ok() {
-            return;
+        if result.is_err() {
+            self.warn_limited(&format!("{name} {target}"), |times| {
+                warn!(source = name, target, outcome, times, "metrics source missing or truncated");
+            });
         }
+        for (reason, DroppedLines { count, first }) in state.dropped().by_reason() {
+            let reason = reason.word();
+            self.metrics.dropped_lines(name, reason, count);
+            self.warn_limited(&format!("{name} {target} {reason}"), |times| {
+                warn!(
+                    source = name,
+                    target,
+                    reason,
+                    line = first,
+                    lines = count,
+                    times,
+                    "metrics lines dropped"
+                );
+            });
+        }
+        let dropped = state.dropped().total();
+        Outcome { name, target: target.clone(), result, took, dropped }
+    }
+
+    /// Logs a warning unless one of the same key was logged less than a minute ago. `log` gets the
+    /// number of occurrences.
+    fn warn_limited(&self, key: &str, log: impl FnOnce(u64)) {
         let mut warnings = self.warnings.lock().expect("nothing panics while it holds this lock");
-        if let Some(times) = warnings.entry(format!("{name} {target}")).or_default().record(Instant::now()) {
-            warn!(source = name, target, outcome, times, "metrics source missing or truncated");
+        if let Some(times) = warnings.entry(key.to_owned()).or_default().record(Instant::now()) {
+            log(times);
         }
     }
 }
 
 /// Returns the label of a target: its port, or its port and path if an earlier target has the same
 /// port, because otherwise both would be the same series.
-fn label(before: &[Source], port: u16, path: &str) -> String {
-    let label = port.to_string();
-    if before.iter().all(|source| source.target != label) {
-        return label;
+fn label(before: &[Target], port: u16, path: &str) -> String {
+    if before.iter().all(|target| target.port != port) {
+        return port.to_string();
     }
-    format!("{label}{}", path.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// Copies a source to the response; `None` means that the scraper disconnected.
-async fn copy(
-    source: &mut Source,
-    merge: &mut Merge,
-    out: &mut Vec<u8>,
-    chunks: &Chunks,
-) -> Option<(ScrapeResult, Duration)> {
-    let mut state = SourceState::new(Format::Text, source.limit);
-    let started = Instant::now();
-    let mut truncated: ScrapeResult = Ok(());
-    while let Some(chunk) = source.chunks.recv().await {
-        match chunk {
-            Chunk::Format(format) => state = SourceState::new(format, source.limit),
-            Chunk::Data(data) => {
-                truncated = merge.feed(&mut state, &data, out);
-                if !out.is_empty() {
-                    chunks.send(std::mem::take(out).into()).await.ok()?;
-                }
-                if truncated.is_err() {
-                    break;
-                }
-                // If all peers are fast, nothing above waits, and other tasks must run too.
-                yield_now().await;
-            }
-        }
-    }
-    let (result, took) = match truncated {
-        Ok(()) => (&mut source.task).await.unwrap_or((Err(RequestFailure::BadBody), started.elapsed())),
-        Err(_) => (truncated, started.elapsed()),
-    };
-    let finished = merge.finish(state, result.is_ok(), out);
-    Some((finished.and(result), took))
+    format!("{port}{}", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn merge_own(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
@@ -219,27 +269,10 @@ fn merge_own(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
 }
 
 fn merge_generated(format: Format, text: &str, merge: &mut Merge, out: &mut Vec<u8>) {
-    let mut state = SourceState::new(format, FamilyLimit::TARGET);
-    let fed = merge.feed(&mut state, text.as_bytes(), out);
-    let finished = merge.finish(state, true, out);
-    debug_assert!(fed.is_ok() && finished.is_ok(), "the generated lines are valid");
-}
-
-/// Returns the metrics about the scrape itself, which are known only at its end.
-fn summary(results: &[(Source, ScrapeResult, Duration)], duplicates: u64) -> String {
-    let (mut up, mut seconds) = (String::new(), String::new());
-    for (Source { name, target, .. }, result, took) in results {
-        let labels = format!("{{source=\"{name}\",target=\"{target}\"}}");
-        up += &format!("app_health_agent_scrape_up{labels} {}\n", u8::from(result.is_ok()));
-        seconds += &format!("app_health_agent_scrape_duration_seconds{labels} {:.6}\n", took.as_secs_f64());
-    }
-    format!(
-        "# HELP app_health_agent_scrape_up 1 if this source was scraped completely\n# TYPE app_health_agent_scrape_up gauge\n{up}\
-         # HELP app_health_agent_scrape_duration_seconds Duration of the scrape of this source\n\
-         # TYPE app_health_agent_scrape_duration_seconds gauge\n{seconds}\
-         # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that were dropped as duplicates\n\
-         # TYPE app_health_agent_duplicate_families gauge\napp_health_agent_duplicate_families {duplicates}\n"
-    )
+    let mut state = SourceState::new(format, FamilyLimit::TARGET, OWN, None);
+    merge.feed(&mut state, text.as_bytes(), out);
+    merge.finish(&mut state, true, out);
+    debug_assert!(state.result().is_ok() && state.dropped().total() == 0, "the generated lines are valid");
 }
 
 fn response(body: Body) -> Response {

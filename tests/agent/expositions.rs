@@ -115,17 +115,18 @@ async fn prometheus_parses_every_combination() {
     let answer = scrape(&sidecar, OPEN).await;
     check(promtool.as_ref(), "all", &answer);
     let text = answer.text();
-    for line in [
-        "a_total{x=\"1\"} 3",
-        "c_total{x=\"1\"} 3 12500",
-        "envoy_shared{mine=\"1\"} 2",
-        "e{x=\"1\"} 1",
-        "f 1",
+    for (target, name, labels, value) in [
+        (0, "a_total", ",x=\"1\"", "3"),
+        (1, "c_total", ",x=\"1\"", "3 12500"),
+        (2, "envoy_shared", ",mine=\"1\"", "2"),
+        (4, "e", ",x=\"1\"", "1"),
+        (5, "f", "", "1"),
     ] {
+        let line = format!("{name}{{metrics_target=\"{}\"{labels}}} {value}", targets[target]);
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
     assert_eq!(text.matches("# TYPE envoy_shared ").count(), 1, "{text}");
-    assert!(!text.contains("e{x=\"2") && !text.contains("# TYPE g"), "{text}");
+    assert!(!text.contains(",x=\"2") && !text.contains("# TYPE g"), "{text}");
 }
 
 #[tokio::test]

@@ -19,5 +19,6 @@ mod metrics;
 mod page;
 mod reference;
 mod run;
+mod sources;
 mod stages;
 mod version;

@@ -11,7 +11,7 @@ use clap::builder::{
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::PROBERS_HELP;
-use super::{SidecarArgs, VmArgs};
+use super::{SidecarArgs, TargetLabel, VmArgs};
 use crate::address::{HttpUrl, OrOff};
 
 /// Names of the log levels.
@@ -144,6 +144,10 @@ pub struct RunArgs {
     /// ISTIO_PROMETHEUS_ANNOTATIONS. Default: none
     #[arg(long, env = "APP_HEALTH_METRICS_TARGET", value_name = "PORT[/PATH]", value_delimiter = ',')]
     pub metrics_target: Vec<String>,
+    /// Whether the series of metrics targets get the label `metrics_target` with the target's port:
+    /// `auto` adds it if there are several targets, because Prometheus keeps only one of equal series
+    #[arg(long, env = "APP_HEALTH_METRICS_TARGET_LABEL", value_enum, default_value_t = TargetLabel::Auto)]
+    pub metrics_target_label: TargetLabel,
     /// Minimum severity of log lines, which go to stderr; PUT /debug/log?level=debug on the local
     /// port changes it at runtime
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_parser = log_level(), default_value = "info")]

@@ -7,6 +7,7 @@ use hyper::Uri;
 
 use super::Environment;
 use super::istio::PrometheusAnnotations;
+use crate::args::TargetLabel;
 use crate::exit::Failure;
 
 /// Istio's variable with the metrics targets, as JSON.
@@ -23,6 +24,8 @@ pub struct MetricsConfig {
     pub envoy: bool,
     /// Metrics endpoints of the application, in order.
     pub targets: Vec<Target>,
+    /// True if a label tells the series of the targets apart.
+    pub labels_targets: bool,
     /// Settings that were ignored at least in part, for the gauge `config_rejected`.
     pub rejected: Vec<&'static str>,
 }
@@ -41,6 +44,7 @@ impl MetricsConfig {
     pub(super) fn new(
         envoy: Option<bool>,
         targets: &[String],
+        label: TargetLabel,
         reserved: &[u16],
         environment: &Environment,
     ) -> Result<(Self, Vec<String>), Failure> {
@@ -69,6 +73,11 @@ impl MetricsConfig {
                 }
             }
         }
+        config.labels_targets = match label {
+            TargetLabel::Auto => config.targets.len() > 1,
+            TargetLabel::Always => true,
+            TargetLabel::Never => false,
+        };
         Ok((config, warnings))
     }
 

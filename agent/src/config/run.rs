@@ -107,6 +107,7 @@ impl RunConfig {
             drain_keeps_ready: _,
             metrics_envoy,
             metrics_target,
+            metrics_target_label,
             log_level,
             log_format,
             vm,
@@ -149,7 +150,8 @@ impl RunConfig {
         let mut reserved = probe::ports::PROXY_PORTS.to_vec();
         reserved.extend([ready_address.port(), probe_address.port()]);
         reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
-        let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
+        let (metrics, left_out) =
+            MetricsConfig::new(metrics_envoy, &metrics_target, metrics_target_label, &reserved, environment)?;
         warnings.extend(left_out);
         let (vm, ignored) = VmConfig::new(vm, instance_ip, &state_dir, &reserved, environment)?;
         warnings.extend(ignored);

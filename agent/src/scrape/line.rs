@@ -1,14 +1,14 @@
-//! Parses one line of an exposition, in Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0, and
+//! Parses one line of an exposition, in Prometheus' text format or in OpenMetrics 1.0.0, and
 //! converts OpenMetrics to the text format.
 //!
 //! Two parsers with differences read the text format: `textparse` of Prometheus and `expfmt`, which
-//! promtool and others use. A line is valid only if both accept it, because a parser that rejects
-//! one line rejects the whole response. Names in quotes belong to a later format and are invalid
-//! here.
+//! promtool and others use. A line that `textparse` accepts is valid here. If `expfmt` rejects it,
+//! it is written in another form, or dropped if there is none.
 
 use std::borrow::Cow;
 
-use super::labels::{BLANKS, Labels, metric_name};
+use super::dropped::DropReason;
+use super::labels::{BLANKS, Labels, metric_name, quoted_text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -17,21 +17,21 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of a Content-Type; without a Content-Type it is text. `None` means that
-    /// the format is not supported.
+    /// Returns the format of a Content-Type. Like Prometheus 2, this is text if the header is
+    /// missing or names something else, such as `text/html`. `None` means binary metrics.
     pub(super) fn of(content_type: Option<&str>) -> Option<Self> {
-        let kind = content_type.map_or("text/plain", |text| text.split(';').next().unwrap_or_default());
+        let kind = content_type.and_then(|text| text.split(';').next()).unwrap_or_default();
         match kind.trim().to_ascii_lowercase().as_str() {
-            "text/plain" => Some(Self::Text),
             "application/openmetrics-text" => Some(Self::OpenMetrics),
-            _ => None,
+            "application/vnd.google.protobuf" => None,
+            _ => Some(Self::Text),
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line<'a> {
-    /// `# HELP family text`.
+    /// `# HELP family text`. The name is without quotes, here and below.
     Help {
         family: &'a str,
         text: &'a str,
@@ -43,7 +43,9 @@ pub(super) enum Line<'a> {
         name: Cow<'a, str>,
         kind: &'a str,
     },
-    /// Any other comment, such as `# UNIT` and `# EOF`, or an empty line.
+    /// `# EOF`, which ends OpenMetrics.
+    Eof,
+    /// Any other comment, such as `# UNIT`, or an empty line.
     Comment,
     Sample(Sample<'a>),
 }
@@ -60,34 +62,43 @@ pub(super) struct Sample<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn parse(line: &'a str, format: Format) -> Option<Self> {
+    pub(super) fn parse(line: &'a str, format: Format) -> Result<Self, DropReason> {
+        let line = line.trim_start_matches(BLANKS);
         let Some(comment) = line.strip_prefix('#') else {
-            return if line.trim_start_matches(BLANKS).is_empty() {
-                Some(Self::Comment)
+            return if line.is_empty() {
+                Ok(Self::Comment)
             } else {
                 Sample::parse(line, format).map(Self::Sample)
             };
         };
         // Prometheus treats `#TYPE` without a blank as a comment.
         if !comment.starts_with(BLANKS) {
-            return Some(Self::Comment);
+            return Ok(Self::Comment);
         }
-        match comment.trim_start_matches(BLANKS).split_once(BLANKS) {
-            Some(("HELP", rest)) => named(rest).map(|(family, text)| Self::Help { family, text }),
-            Some(("TYPE", rest)) => {
-                let (family, kind) = named(rest)?;
-                let (name, kind) = text_type(family, kind.trim_end_matches(BLANKS), format)?;
-                Some(Self::Type { family, name, kind })
+        let comment = comment.trim_start_matches(BLANKS);
+        match comment.split_once(BLANKS) {
+            Some(("HELP", rest)) => {
+                let (family, text) = named(rest).ok_or(DropReason::InvalidName)?;
+                Ok(Self::Help { family, text })
             }
-            _ => Some(Self::Comment),
+            Some(("TYPE", rest)) => {
+                let (family, kind) = named(rest).ok_or(DropReason::InvalidName)?;
+                let kind = text_type(family, kind.trim_end_matches(BLANKS), format);
+                let (name, kind) = kind.ok_or(DropReason::InvalidType)?;
+                Ok(Self::Type { family, name, kind })
+            }
+            None if comment == "EOF" => Ok(Self::Eof),
+            _ => Ok(Self::Comment),
         }
     }
 }
 
 fn named(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches(BLANKS);
-    let family = metric_name(text)?;
-    let rest = &text[family.len()..];
+    let (family, rest) = match text.strip_prefix('"') {
+        Some(quoted) => quoted_text(quoted).filter(|(family, _)| !family.is_empty())?,
+        None => metric_name(text).map(|family| (family, &text[family.len()..]))?,
+    };
     (rest.is_empty() || rest.starts_with(BLANKS)).then_some((family, rest.trim_start_matches(BLANKS)))
 }
 
@@ -109,8 +120,8 @@ fn text_type<'a>(family: &'a str, kind: &'a str, format: Format) -> Option<(Cow<
 }
 
 impl<'a> Sample<'a> {
-    fn parse(line: &'a str, format: Format) -> Option<Self> {
-        let name = metric_name(line)?;
+    fn parse(line: &'a str, format: Format) -> Result<Self, DropReason> {
+        let name = metric_name(line).unwrap_or_default();
         let rest = &line[name.len()..];
         let braced = rest.trim_start_matches(BLANKS);
         let (labels, numbers) = if braced.starts_with('{') {
@@ -119,9 +130,14 @@ impl<'a> Sample<'a> {
         } else {
             (Labels::default(), rest)
         };
+        let name = match (name, labels.name) {
+            ("", Some(name)) => name,
+            ("", None) | (_, Some(_)) => return Err(DropReason::InvalidName),
+            (name, None) => name,
+        };
         // No blank is required after a closing brace.
         if !numbers.starts_with(BLANKS) && labels.length == 0 {
-            return None;
+            return Err(DropReason::InvalidName);
         }
         let series = &line[..line.len() - numbers.len()];
         let numbers = match format {
@@ -129,13 +145,17 @@ impl<'a> Sample<'a> {
             Format::OpenMetrics => numbers.split_once('#').map_or(numbers, |(before, _exemplar)| before),
         };
         let mut words = numbers.split(BLANKS).filter(|word| !word.is_empty());
-        let value = words.next().filter(|word| is_value(word))?;
-        let timestamp = match words.next() {
-            None => None,
-            Some(word) if format == Format::OpenMetrics => Some(seconds_to_millis(word)?.into()),
-            Some(word) => Some(is_millis(word).then_some(word)?.into()),
+        let value = words.next().filter(|word| is_value(word)).ok_or(DropReason::InvalidValue)?;
+        let timestamp = match (words.next(), format) {
+            (None, _) => None,
+            (Some(word), Format::OpenMetrics) => Some(seconds_to_millis(word).map(Cow::from)),
+            (Some(word), Format::Text) => Some(is_millis(word).then_some(word.into())),
         };
-        words.next().is_none().then_some(Self { name, series, labels, value, timestamp })
+        let timestamp = timestamp.map(|millis| millis.ok_or(DropReason::InvalidTimestamp)).transpose()?;
+        if words.next().is_some() {
+            return Err(DropReason::InvalidTimestamp);
+        }
+        Ok(Self { name, series, labels, value, timestamp })
     }
 }
 
@@ -157,9 +177,12 @@ fn is_millis(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_ok()
 }
 
-/// Converts a timestamp of OpenMetrics to one of the text format; `None` if it is out of range.
+/// Converts a timestamp of OpenMetrics to one of the text format as Prometheus does; `None` if it
+/// is out of range.
 fn seconds_to_millis(seconds: &str) -> Option<String> {
-    let millis = format!("{:.0}", seconds.parse::<f64>().ok()? * 1000.0);
+    // Without a fraction, a negative number close to 0 is `-0`.
+    let millis = (seconds.parse::<f64>().ok()? * 1000.0).trunc() + 0.0;
+    let millis = format!("{millis:.0}");
     is_millis(&millis).then_some(millis)
 }
 

@@ -1,10 +1,14 @@
 //! Merges several expositions into one in the text format, which has complete lines and one `HELP`
-//! and one `TYPE` per family.
+//! and one `TYPE` per family. A line that cannot be part of it is dropped and counted.
 
 use std::borrow::Cow;
 
-use super::families::{Families, FamilyLimit, Kind};
+use super::Reader;
+use super::dropped::{DropReason, Dropped};
+use super::families::{Families, FamilyLimit, Kind, Owner};
+use super::labels::is_metric_name;
 use super::line::{Format, Line, Sample, is_value};
+use super::series::{self, Bound, extend, write_family};
 use super::source::ScrapeResult;
 use crate::http_client::RequestFailure;
 
@@ -12,6 +16,7 @@ const LINE_LIMIT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub struct Merge {
+    reader: Reader,
     families: Families,
     duplicates: u64,
 }
@@ -21,78 +26,151 @@ pub struct Merge {
 pub struct SourceState {
     format: Format,
     limit: FamilyLimit,
+    owner: Owner,
+    /// Escaped value of the label that tells the series of this source apart.
+    target: Option<String>,
     /// Start of a line whose end was not received yet.
     unfinished: Vec<u8>,
+    /// True if the start of this line was dropped because it is too long.
+    is_too_long: bool,
+    /// Number of the last complete line.
+    line: u64,
     /// Family and name of the last `TYPE` line; in OpenMetrics they may differ.
     renamed: Option<(String, String)>,
     /// Pending `HELP` line; the `TYPE` line that follows may rename its family.
     help: Option<(String, String)>,
     /// Name of the last sample and type of its family, which the next sample mostly shares.
     last: (String, Kind),
+    has_samples: bool,
+    /// True after `# EOF`.
+    has_end: bool,
+    dropped: Dropped,
 }
 
 impl SourceState {
-    pub fn new(format: Format, limit: FamilyLimit) -> Self {
-        let last = (String::new(), Kind::Other);
-        Self { format, limit, unfinished: Vec::new(), renamed: None, help: None, last }
+    /// `owner` distinguishes the sources, except those whose series get the label `target`.
+    pub fn new(format: Format, limit: FamilyLimit, owner: Owner, target: Option<String>) -> Self {
+        Self {
+            format,
+            limit,
+            owner,
+            target,
+            unfinished: Vec::new(),
+            is_too_long: false,
+            line: 0,
+            renamed: None,
+            help: None,
+            last: (String::new(), Kind::Other),
+            has_samples: false,
+            has_end: false,
+            dropped: Dropped::default(),
+        }
+    }
+
+    pub fn dropped(&self) -> &Dropped {
+        &self.dropped
+    }
+
+    /// Returns whether a source that was received completely is complete. The error is `TooLarge` if
+    /// it has too many families, and `BadBody` if it has no valid line, or is OpenMetrics without
+    /// `# EOF`.
+    pub fn result(&self) -> ScrapeResult {
+        let is_garbage = !self.has_samples && self.dropped.total() > 0;
+        if self.dropped.has(DropReason::TooManyFamilies) {
+            Err(RequestFailure::TooLarge)
+        } else if is_garbage || self.lacks_end() {
+            Err(RequestFailure::BadBody)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn lacks_end(&self) -> bool {
+        self.format == Format::OpenMetrics && !self.has_end
     }
 }
 
 impl Merge {
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, ..Self::default() }
+    }
+
     /// Returns the number of `HELP` and `TYPE` lines that were dropped because their family already
     /// had one.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Parses a chunk of `source` and appends its complete lines to `out`. The error is
-    /// `BadBody` if the source is malformed, and `TooLarge` if it has too many families. After an
-    /// error no more chunks of this source may be fed; the contents of `out` remain valid.
-    pub fn feed(&mut self, source: &mut SourceState, chunk: &[u8], out: &mut Vec<u8>) -> ScrapeResult {
+    /// Returns the number of families of which several sources have samples, without a label that
+    /// tells the sources apart, and the name of the first one.
+    pub fn shared(&self) -> (u64, Option<&str>) {
+        self.families.shared()
+    }
+
+    /// Parses a chunk of `source` and appends its complete lines to `out`.
+    pub fn feed(&mut self, source: &mut SourceState, chunk: &[u8], out: &mut Vec<u8>) {
         let mut rest = chunk;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
             if source.unfinished.is_empty() {
-                self.line(source, line, out)?;
+                self.line(source, line, out);
             } else {
                 let mut whole = std::mem::take(&mut source.unfinished);
                 whole.extend_from_slice(line);
-                self.line(source, &whole, out)?;
+                self.line(source, &whole, out);
             }
             rest = after;
         }
-        if source.unfinished.len() + rest.len() > LINE_LIMIT {
-            return Err(RequestFailure::BadBody);
+        if source.is_too_long || source.unfinished.len() + rest.len() > LINE_LIMIT {
+            source.is_too_long = true;
+            source.unfinished = Vec::new();
+        } else {
+            source.unfinished.extend_from_slice(rest);
         }
-        source.unfinished.extend_from_slice(rest);
-        Ok(())
     }
 
-    /// Ends a source. If it was received completely, a last line without a line break counts.
-    pub fn finish(&mut self, mut source: SourceState, is_complete: bool, out: &mut Vec<u8>) -> ScrapeResult {
+    /// Ends a source. If it was received completely, a last line without a line break counts, unless
+    /// it shows that OpenMetrics is incomplete.
+    pub fn finish(&mut self, source: &mut SourceState, is_complete: bool, out: &mut Vec<u8>) {
         let last = std::mem::take(&mut source.unfinished);
-        let ended = if is_complete && !last.is_empty() { self.line(&mut source, &last, out) } else { Ok(()) };
-        ended.and(self.flush_help(&mut source, out))
+        let counts = source.format == Format::Text || source.has_end || last.starts_with(b"# EOF");
+        if is_complete && (counts && !last.is_empty() || source.is_too_long) {
+            self.line(source, &last, out);
+        }
+        if let Err(reason) = self.flush_help(source, out) {
+            source.dropped.add(reason, source.line);
+        }
     }
 
-    fn line(&mut self, source: &mut SourceState, line: &[u8], out: &mut Vec<u8>) -> ScrapeResult {
-        let line = std::str::from_utf8(line).map_err(|_| RequestFailure::BadBody)?;
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        if line.len() > LINE_LIMIT || line.contains('\0') {
-            return Err(RequestFailure::BadBody);
+    fn line(&mut self, source: &mut SourceState, line: &[u8], out: &mut Vec<u8>) {
+        source.line += 1;
+        let is_too_long = std::mem::take(&mut source.is_too_long) || line.len() > LINE_LIMIT;
+        let parsed = if is_too_long { Err(DropReason::TooLong) } else { self.parse(source, line, out) };
+        if let Err(reason) = parsed {
+            source.dropped.add(reason, source.line);
         }
-        match Line::parse(line, source.format).ok_or(RequestFailure::BadBody)? {
+    }
+
+    fn parse(&mut self, source: &mut SourceState, line: &[u8], out: &mut Vec<u8>) -> Result<(), DropReason> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let Ok(line) = std::str::from_utf8(line) else {
+            let is_comment = Line::parse(&String::from_utf8_lossy(line), source.format) == Ok(Line::Comment);
+            return if is_comment { Ok(()) } else { Err(DropReason::NotUtf8) };
+        };
+        match Line::parse(line, source.format)? {
             Line::Comment => {}
+            Line::Eof => source.has_end = true,
             Line::Help { family, text } => {
                 self.flush_help(source, out)?;
+                self.check_name(family)?;
                 source.help = Some((family.to_owned(), escaped_help(text, source.format).into_owned()));
             }
             Line::Type { family, name, kind } => {
                 source.renamed = Some((family.to_owned(), name.to_string()));
                 self.flush_help(source, out)?;
-                let is_first = self.families.record_type(&name, kind, &mut source.limit);
-                if is_first.ok_or(RequestFailure::TooLarge)? {
-                    push(out, &["# TYPE ", &name, " ", kind]);
+                self.check_name(&name)?;
+                if self.families.record_type(&name, kind, &mut source.limit)? {
+                    push_metadata(out, "TYPE", &name, kind);
                 } else {
                     self.duplicates += 1;
                 }
@@ -105,38 +183,48 @@ impl Merge {
         Ok(())
     }
 
-    fn sample(&mut self, source: &mut SourceState, sample: &Sample, out: &mut Vec<u8>) -> ScrapeResult {
+    fn sample(
+        &mut self,
+        source: &mut SourceState,
+        sample: &Sample,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DropReason> {
+        if sample.labels.needs_quotes && !self.reader.accepts_quoted_names {
+            return Err(DropReason::QuotedName);
+        }
         if source.last.0 != sample.name {
-            let kind = self.families.record_sample(sample.name, &mut source.limit);
-            source.last.1 = kind.ok_or(RequestFailure::TooLarge)?;
+            source.last.1 = self.families.record_sample(sample.name, source.owner, &mut source.limit)?;
             sample.name.clone_into(&mut source.last.0);
         }
-        let bound = match source.last.1 {
-            Kind::Histogram => sample.labels.le,
-            Kind::Summary => sample.labels.quantile,
-            Kind::Other => None,
-        };
-        if !bound.is_none_or(is_value) {
-            return Err(RequestFailure::BadBody);
+        let bound = Bound::of(sample, source.last.1);
+        if !self.reader.is_prometheus && bound.is_some_and(|bound| !is_value(bound.value)) {
+            return Err(DropReason::InvalidBound);
         }
-        match &sample.timestamp {
-            None => push(out, &[sample.series, " ", sample.value]),
-            Some(timestamp) => push(out, &[sample.series, " ", sample.value, " ", timestamp]),
+        source.has_samples = true;
+        series::write(out, sample, bound, source.target.as_deref(), self.reader);
+        extend(out, &[" ", sample.value]);
+        if let Some(timestamp) = &sample.timestamp {
+            extend(out, &[" ", timestamp]);
         }
+        out.push(b'\n');
         Ok(())
     }
 
-    fn flush_help(&mut self, source: &mut SourceState, out: &mut Vec<u8>) -> ScrapeResult {
+    fn flush_help(&mut self, source: &mut SourceState, out: &mut Vec<u8>) -> Result<(), DropReason> {
         let Some((family, text)) = source.help.take() else { return Ok(()) };
         let renamed = source.renamed.as_ref().filter(|(before, _)| *before == family);
         let name = renamed.map_or(&family, |(_, name)| name);
-        let is_first = self.families.record_help(name, &mut source.limit);
-        if is_first.ok_or(RequestFailure::TooLarge)? {
-            push(out, &["# HELP ", name, " ", &text]);
+        if self.families.record_help(name, &mut source.limit)? {
+            push_metadata(out, "HELP", name, &text);
         } else {
             self.duplicates += 1;
         }
         Ok(())
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), DropReason> {
+        let is_accepted = self.reader.accepts_quoted_names || is_metric_name(name);
+        if is_accepted { Ok(()) } else { Err(DropReason::QuotedName) }
     }
 }
 
@@ -162,9 +250,10 @@ fn escaped_help(text: &str, format: Format) -> Cow<'_, str> {
     escaped.into()
 }
 
-fn push(out: &mut Vec<u8>, words: &[&str]) {
-    words.iter().for_each(|word| out.extend_from_slice(word.as_bytes()));
-    out.push(b'\n');
+fn push_metadata(out: &mut Vec<u8>, keyword: &str, name: &str, text: &str) {
+    extend(out, &["# ", keyword, " "]);
+    write_family(out, name);
+    extend(out, &[" ", text, "\n"]);
 }
 
 #[cfg(test)]

@@ -25,11 +25,11 @@ pub(super) fn client(headers: &HeaderMap) -> Option<Source> {
     Some(address.into())
 }
 
-/// Returns the time that a scrape may take.
+/// Returns the time that a scrape may take, which is below the scraper's timeout.
 pub(super) fn timeout(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
     let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    timeout.map_or(DEADLINE, |timeout| timeout.saturating_sub(SLACK).clamp(SLACK, DEADLINE))
+    timeout.map_or(DEADLINE, |timeout| (timeout - SLACK.min(timeout / 2)).min(DEADLINE))
 }
 
 /// Returns `/stats/prometheus` with the query parameters of the client that select metrics.

@@ -1,14 +1,11 @@
-use std::net::SocketAddr;
-
 use http_body_util::BodyExt;
-use serving::http_server::{self, HttpRequest, Limits, Plaintext, Server, Stages};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpListener;
 
-use super::places::SCRAPES;
 use super::request::{CLIENT, SCRAPE_TIMEOUT};
 use super::*;
+
+mod clients;
 
 /// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the
 /// connection stays open after that. Returns its port and the last request that it received.
@@ -39,6 +36,7 @@ fn scraper(envoy: Option<u16>, targets: &[u16]) -> Scraper {
     let config = MetricsConfig {
         envoy: envoy.is_some(),
         targets: targets.iter().map(target).collect(),
+        labels_targets: targets.len() > 1,
         rejected: Vec::new(),
     };
     let admin = HttpUrl {
@@ -67,7 +65,7 @@ const OPEN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-tex
                     # TYPE a counter\na_total 1 2.5 # {} 1\n# EOF\n";
 
 #[tokio::test]
-async fn sources_in_order_with_their_outcomes() {
+async fn all_sources_with_their_outcomes() {
     let (envoy, asked) = application(ENVOY, true).await;
     let (one, _) =
         application("HTTP/1.1 200 OK\r\n\r\n# TYPE envoy_x counter\nenvoy_x{a=\"1\"} 2\nb 3", true).await;
@@ -75,51 +73,144 @@ async fn sources_in_order_with_their_outcomes() {
     let scraper = scraper(Some(envoy), &[one, other]);
     let (content_type, text) = scraped(&scraper, &headers(&[]), "usedonly&reset&filter=x").await;
     assert!(content_type.starts_with("text/plain; version=0.0.4"), "{content_type}");
-    let places = [
-        "app_health_agent_ready ",
-        "envoy_x{} 1",
-        "envoy_x{a=\"1\"} 2\nb 3\n",
-        "a_total 1 2500\n",
-        "scrape_up",
-    ];
-    let places: Vec<_> =
-        places.iter().map(|place| text.find(place).unwrap_or_else(|| panic!("{place}: {text}"))).collect();
-    assert!(places.is_sorted(), "{places:?}");
+    let own = text.find("app_health_agent_ready ").unwrap();
+    let up = text.find("# HELP app_health_agent_scrape_up ").unwrap();
+    for place in [
+        "envoy_x{} 1\n".to_owned(),
+        format!("envoy_x{{metrics_target=\"{one}\",a=\"1\"}} 2\nb{{metrics_target=\"{one}\"}} 3\n"),
+        format!("a_total{{metrics_target=\"{other}\"}} 1 2500\n"),
+    ] {
+        let found = text.find(&place).unwrap_or_else(|| panic!("{place}: {text}"));
+        assert!(own < found && found < up, "{place}: {text}");
+    }
     assert_eq!(text.matches("# TYPE envoy_x counter").count(), 1);
     assert_eq!(text.matches("# EOF").count(), 0);
-    assert!(text.contains("app_health_agent_duplicate_families 1\n"), "{text}");
-    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "{text}");
+    for line in [
+        "app_health_agent_duplicate_families 1",
+        "app_health_agent_shared_families 0",
+        "app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
     assert!(asked.lock().unwrap().starts_with("GET /stats/prometheus?usedonly HTTP/1.1\r\n"));
     let target = target.lock().unwrap().to_lowercase();
     assert!(
-        target.contains("accept: text/plain") && target.contains("accept-encoding: identity"),
+        target.contains("accept: text/plain;version=0.0.4") && target.contains("accept-encoding: identity"),
         "{target}"
     );
 }
 
 #[tokio::test]
 async fn a_failed_source_does_not_affect_the_others() {
-    let (html, _) = application("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\na 1\n", true).await;
+    let (garbage, _) = application("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>\n", true).await;
     let (missing, _) = application("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", true).await;
     let (zipped, _) = application("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nb 1\n", true).await;
     let (cut, _) = application("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nc 1\nd 2", true).await;
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\ne 1\nf 2", false).await;
-    let (good, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let scraper = scraper(None, &[html, missing, zipped, cut, hung, nobody, good]);
+    let (binary, _) =
+        application("HTTP/1.1 200 OK\r\ncontent-type: application/vnd.google.protobuf\r\n\r\ng 1\n", true)
+            .await;
+    let (away, _) = application("HTTP/1.1 302 Found\r\nlocation: https://example.com/\r\n\r\n", true).await;
+    let (good, _) = application("HTTP/1.1 200 OK\r\n\r\nh 1\n", true).await;
+    let scraper = scraper(None, &[hung, garbage, missing, zipped, cut, binary, away, good]);
     let (_, text) = scraped(&scraper, &headers(&[(SCRAPE_TIMEOUT, "2")]), "").await;
-    for (port, up) in [(html, 0), (missing, 0), (zipped, 0), (cut, 0), (hung, 0), (nobody, 0), (good, 1)] {
+    let targets =
+        [(hung, 0), (garbage, 0), (missing, 0), (zipped, 0), (cut, 0), (binary, 0), (away, 0), (good, 1)];
+    for (port, up) in targets {
         let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} {up}\n");
         assert!(text.contains(&line), "{line}: {text}");
     }
-    assert!(text.contains("\nc 1\ne 1\ng 1\n"), "{text}");
-    let own =
-        String::from_utf8(scraper.own().into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
-    for outcome in ["ok", "refused", "timeout", "bad_status", "bad_body"] {
+    let samples = text.lines().filter(|line| line.contains("{metrics_target="));
+    let mut samples: Vec<_> = samples.map(str::to_owned).collect();
+    samples.sort_unstable();
+    let expected = [("c", cut), ("e", hung), ("h", good)];
+    assert_eq!(samples, expected.map(|(name, port)| format!("{name}{{metrics_target=\"{port}\"}} 1")));
+    let own = own(&scraper).await;
+    for outcome in ["ok", "timeout", "bad_status", "bad_body", "bad_redirect"] {
         let series =
             format!("app_health_agent_scrapes_total{{source=\"application\",outcome=\"{outcome}\"}}");
         assert!(own.contains(&series), "{series}: {own}");
     }
+}
+
+async fn own(scraper: &Scraper) -> String {
+    let body = scraper.own().into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_connection() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let scraper = scraper(None, &[nobody]);
+    scraped(&scraper, &headers(&[]), "").await;
+    let series = "app_health_agent_scrapes_total{source=\"application\",outcome=\"refused\"} 1\n";
+    assert!(own(&scraper).await.contains(series));
+}
+
+/// Without the agent's own order of arrival, the silent ones would take the time of the others.
+#[tokio::test]
+async fn silent_sources_do_not_truncate_a_large_one() {
+    let line = format!("big{{padding=\"{}\"}} 1\n", "x".repeat(100));
+    let big: &'static str = format!("HTTP/1.1 200 OK\r\n\r\n{}", line.repeat(10_000)).leak();
+    let (envoy, _) = application("", false).await;
+    let (silent, _) = application("", false).await;
+    let (stalled, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
+    let (big, _) = application(big, true).await;
+    let scraper = scraper(Some(envoy), &[silent, stalled, big]);
+    let (_, text) = scraped(&scraper, &headers(&[(SCRAPE_TIMEOUT, "5")]), "").await;
+    assert_eq!(text.matches("\nbig{").count(), 10_000);
+    for (port, up) in [(silent, 0), (stalled, 0), (big, 1)] {
+        let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} {up}\n");
+        assert!(text.contains(&line), "{line}");
+    }
+    assert!(text.contains(&format!("a{{metrics_target=\"{stalled}\"}} 1\n")), "received before the deadline");
+}
+
+#[tokio::test]
+async fn dropped_lines_are_counted_and_the_others_kept() {
+    let body = "HTTP/1.1 200 OK\r\n\r\na 1\nb{c=\"\\d\"} 1\nd 1 -5\n# TYPE h histogram\nh_bucket{le=\"abc\"} 1\ne 1\n";
+    let (target, _) = application(body, true).await;
+    let scraper = scraper(None, &[target]);
+    let (_, text) = scraped(&scraper, &headers(&[]), "").await;
+    assert!(text.contains("\na 1\nb{c=\"\\\\d\"} 1\n# TYPE h histogram\ne 1\n"), "{text}");
+    let labels = format!("{{source=\"application\",target=\"{target}\"}}");
+    for line in [format!("scrape_up{labels} 1"), format!("scrape_dropped_lines{labels} 2")] {
+        assert!(text.contains(&format!("\napp_health_agent_{line}\n")), "{line}: {text}");
+    }
+    let own = own(&scraper).await;
+    for reason in ["invalid_timestamp", "invalid_bound"] {
+        let line = format!(
+            "app_health_agent_scrape_dropped_lines_total{{source=\"application\",reason=\"{reason}\"}} 1\n"
+        );
+        assert!(own.contains(&line), "{line}: {own}");
+    }
+    let (_, text) = scraped(&scraper, &headers(&[("user-agent", "Prometheus/2.53.5")]), "").await;
+    assert!(
+        text.contains("\n# TYPE h histogram\nh_bucket{le=\"abc\"} 1\ne 1\n"),
+        "Prometheus keeps it: {text}"
+    );
+}
+
+#[tokio::test]
+async fn families_that_sources_share_are_counted() {
+    let (envoy, _) = application(ENVOY, true).await;
+    let (same, _) = application("HTTP/1.1 200 OK\r\n\r\nenvoy_x{} 2\ny 1\n", true).await;
+    let (_, text) = scraped(&scraper(Some(envoy), &[same]), &headers(&[]), "").await;
+    assert!(text.contains("\napp_health_agent_shared_families 1\n"), "{text}");
+}
+
+#[tokio::test]
+async fn names_in_quotes_if_the_scraper_accepts_them() {
+    let (target, asked) = application("HTTP/1.1 200 OK\r\n\r\n{\"a.b\",c=\"d\"} 1\ne 1\n", true).await;
+    let scraper = scraper(None, &[target]);
+    let accept = headers(&[("accept", "text/plain;version=1.0.0;escaping=allow-utf-8,*/*;q=0.2")]);
+    let (content_type, text) = scraped(&scraper, &accept, "").await;
+    assert_eq!(content_type, "text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8");
+    assert!(text.contains("\n{\"a.b\",c=\"d\"} 1\ne 1\n"), "{text}");
+    assert!(asked.lock().unwrap().contains("accept: text/plain;version=1.0.0;escaping=allow-utf-8,"));
+    let (content_type, text) = scraped(&scraper, &headers(&[]), "").await;
+    assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(!text.contains("a.b") && text.contains("\ne 1\n"), "{text}");
 }
 
 #[tokio::test]
@@ -141,156 +232,6 @@ async fn two_targets_on_one_port_are_two_series() {
     }
 }
 
-/// Returns a response of Envoy that is larger than all buffers between it and a client, in few lines,
-/// so that dozens of scrapes of it end long before their deadline, also on a busy machine.
-fn large() -> &'static str {
-    let padding = "x".repeat(16_000);
-    let samples: String =
-        (0..60).map(|number| format!("envoy_x{{padding=\"{padding}\",n=\"{number}\"}} 1\n")).collect();
-    format!("HTTP/1.1 200 OK\r\n\r\n# TYPE envoy_x counter\n{samples}").leak()
-}
-
-#[tokio::test]
-async fn clients_that_do_not_read_do_not_block_others() {
-    let (envoy, _) = application(large(), true).await;
-    let (good, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
-    let scraper = scraper(Some(envoy), &[good]);
-    let mut unread = Vec::new();
-    for _ in 0..7 {
-        unread.push(scraper.merged(&headers(&[]), "", || ()).await);
-    }
-    let (_, text) = scraped(&scraper, &headers(&[]), "").await;
-    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "no turn");
-    assert!(text.contains(",n=\"59\"} 1\ng 1\n"));
-    assert!(unread.iter().all(|response| response.status() == 200));
-}
-
-#[tokio::test]
-async fn a_slow_client_gets_everything_if_no_other_waits() {
-    let (envoy, _) = application(large(), true).await;
-    let scraper = scraper(Some(envoy), &[]);
-    let mut body = scraper.merged(&headers(&[]), "", || ()).await.into_body();
-    let mut text = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if text.len() < 1 << 16 {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        text.extend_from_slice(&frame.unwrap().into_data().unwrap());
-    }
-    let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "truncated");
-}
-
-#[tokio::test]
-async fn scrapes_beyond_the_limit_are_rejected() {
-    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\n", false).await;
-    let scraper = scraper(None, &[hung]);
-    let mut running = Vec::new();
-    for _ in 0..SCRAPES {
-        running.push(scraper.merged(&headers(&[]), "", || ()).await);
-    }
-    let one_more = scraper.merged(&headers(&[]), "", || ()).await;
-    assert!(running.iter().all(|response| response.status() == 200));
-    assert_eq!((one_more.status().as_u16(), &one_more.headers()[RETRY_AFTER]), (503, &"1".parse().unwrap()));
-}
-
-/// Waits until this many places are taken. The limit is far below any deadline of a scrape.
-async fn until_taken(scraper: &Scraper, count: usize) {
-    let taken = async {
-        while scraper.places.count() != count {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(5), taken).await.expect("the places are taken, or free");
-}
-
-/// Serves the merged metrics as the agent does.
-fn serve(scraper: &Scraper) -> (SocketAddr, JoinHandle<()>) {
-    let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
-    let metrics = scraper.metrics.servers.clone();
-    let server = Server { name: "local", paths: &[], limits: Limits::ONE_REQUEST, metrics };
-    let scraper = scraper.clone();
-    let handler = move |request: HttpRequest| {
-        let scraper = scraper.clone();
-        async move {
-            let slot = request.slot.clone();
-            scraper.merged(&request.headers, request.query(), move || slot.evict()).await
-        }
-    };
-    (address, tokio::spawn(http_server::serve(listener, Plaintext, server, Stages::default(), handler)))
-}
-
-async fn request(mut caller: TcpStream, client: &str) -> TcpStream {
-    let head = format!("GET / HTTP/1.1\r\nhost: x\r\n{CLIENT}: {client}\r\n\r\n");
-    caller.write_all(head.as_bytes()).await.unwrap();
-    caller
-}
-
-/// Starts a scrape, and reads no more than the status. With a small receive buffer, the agent soon has
-/// to wait for the reader.
-async fn started(address: SocketAddr, client: &str) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let mut caller = request(socket.connect(address).await.unwrap(), client).await;
-    let mut head = [0; 12];
-    caller.read_exact(&mut head).await.unwrap();
-    assert_eq!(&head, b"HTTP/1.1 200");
-    caller
-}
-
-#[tokio::test]
-async fn slow_readers_do_not_take_the_place_of_another_client() {
-    let (port, _) = application(large(), true).await;
-    let scraper = scraper(None, &[port]);
-    let (address, serving) = serve(&scraper);
-    let mut slow = Vec::new();
-    for number in 0..SCRAPES {
-        slow.push(started(address, ["192.0.2.1", "192.0.2.2", "2001:db8::1"][number % 3]).await);
-    }
-    let mut text = Vec::new();
-    let honest = TcpStream::connect(address).await.unwrap();
-    request(honest, "192.0.2.3").await.read_to_end(&mut text).await.unwrap();
-    let text = String::from_utf8(text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200"), "{}", text.lines().next().unwrap_or_default());
-    let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} 1\n");
-    assert!(text.contains(&line), "truncated");
-    let oldest = slow[0].read_to_end(&mut Vec::new()).await;
-    assert_eq!(oldest.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
-    serving.abort();
-}
-
-#[tokio::test]
-async fn a_dropped_response_frees_its_place() {
-    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
-    let scraper = scraper(None, &[hung]);
-    let headers = headers(&[(SCRAPE_TIMEOUT, "600")]);
-    let mut running = Vec::new();
-    for _ in 0..SCRAPES {
-        running.push(scraper.merged(&headers, "", || ()).await);
-    }
-    assert_eq!(scraper.merged(&headers, "", || ()).await.status(), 503);
-    drop(running.pop());
-    until_taken(&scraper, SCRAPES - 1).await;
-}
-
-#[tokio::test]
-async fn a_closed_connection_frees_its_place() {
-    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
-    let scraper = scraper(None, &[hung]);
-    let (address, serving) = serve(&scraper);
-    for _ in 0..3 {
-        let mut callers = Vec::new();
-        for _ in 0..SCRAPES {
-            callers.push(started(address, "192.0.2.1").await);
-        }
-        until_taken(&scraper, SCRAPES).await;
-        drop(callers);
-        until_taken(&scraper, 0).await;
-    }
-    serving.abort();
-}
-
 #[tokio::test]
 async fn too_many_families_truncate_only_their_source() {
     let names: String = (0..15_000).map(|number| format!("x{number} 1\n")).collect();
@@ -299,14 +240,17 @@ async fn too_many_families_truncate_only_their_source() {
     let (good, _) = application("HTTP/1.1 200 OK\r\n\r\n# TYPE g gauge\ng 1\n", true).await;
     let scraper = scraper(None, &[greedy, good]);
     let (_, text) = scraped(&scraper, &headers(&[]), "").await;
-    assert!(text.contains("\nx9999 1\n# TYPE g gauge\ng 1\n"), "truncated, and then the other source");
+    for (name, is_kept) in [("x9999", true), ("x10000", false)] {
+        let sample = format!("\n{name}{{metrics_target=\"{greedy}\"}} 1\n");
+        assert_eq!(text.contains(&sample), is_kept, "{name}");
+    }
+    assert!(text.contains(&format!("\ng{{metrics_target=\"{good}\"}} 1\n")));
     for (port, up) in [(greedy, 0), (good, 1)] {
         let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} {up}\n");
         assert!(text.contains(&line), "{line}");
     }
-    let own = scraper.own().into_body().collect().await.unwrap().to_bytes();
     let series = "app_health_agent_scrapes_total{source=\"application\",outcome=\"too_large\"} 1\n";
-    assert!(String::from_utf8_lossy(&own).contains(series));
+    assert!(own(&scraper).await.contains(series));
 }
 
 #[test]
@@ -316,7 +260,10 @@ fn timeouts() {
         (Some("10"), 9500),
         (Some("2.5"), 2000),
         (Some("600"), 9500),
-        (Some("0.1"), 500),
+        (Some("1"), 500),
+        (Some("0.5"), 250),
+        (Some("0.1"), 50),
+        (Some("0"), 0),
         (Some("-1"), 9500),
         (Some("NaN"), 9500),
         (Some("1e300"), 9500),

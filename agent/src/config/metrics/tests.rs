@@ -2,7 +2,7 @@ use super::*;
 
 fn config(targets: &[&str], environment: &Environment) -> (MetricsConfig, Vec<String>) {
     let targets: Vec<String> = targets.iter().map(|target| (*target).to_owned()).collect();
-    MetricsConfig::new(None, &targets, &[15020, 15021], environment).unwrap()
+    MetricsConfig::new(None, &targets, TargetLabel::Auto, &[15020, 15021], environment).unwrap()
 }
 
 fn found(config: &MetricsConfig) -> Vec<String> {
@@ -35,10 +35,31 @@ fn istios_names() {
     let (from_istio, said) = config(&[], &given);
     assert_eq!((found(&from_istio), said.len()), (vec!["8080/metrics".to_owned()], 1));
     assert_eq!(found(&config(&["9"], &given).0), ["9/metrics"], "a flag overrides the variable");
+    let numbers = annotations(
+        r#"{"port": 8080, "path": "m", "targets": [{"port": 9100, "path": null}, {"port": 8.5}]}"#,
+    );
+    let (from_numbers, said) = config(&[], &numbers);
+    assert_eq!((found(&from_numbers), said.len()), (vec!["8080/m".to_owned(), "9100/metrics".to_owned()], 1));
     let (broken, said) = config(&[], &annotations("{"));
     assert_eq!((broken.rejected.as_slice(), said.len()), (["ISTIO_PROMETHEUS_ANNOTATIONS"].as_slice(), 1));
     for (value, expected) in [("false", false), ("0", false), ("true", true), ("yes", true)] {
         let environment = Environment::from([("PILOT_AGENT_MERGE_ENVOY_STATS", value)]);
         assert_eq!(config(&[], &environment).0.envoy, expected, "{value}");
+    }
+}
+
+#[test]
+fn the_label_of_targets() {
+    let none = Environment::default();
+    for (label, targets, expected) in [
+        (TargetLabel::Auto, vec![], false),
+        (TargetLabel::Auto, vec!["1".to_owned()], false),
+        (TargetLabel::Auto, vec!["1".to_owned(), "15020".to_owned()], false),
+        (TargetLabel::Auto, vec!["1".to_owned(), "2".to_owned()], true),
+        (TargetLabel::Always, vec!["1".to_owned()], true),
+        (TargetLabel::Never, vec!["1".to_owned(), "2".to_owned()], false),
+    ] {
+        let (config, _) = MetricsConfig::new(None, &targets, label, &[15020], &none).unwrap();
+        assert_eq!(config.labels_targets, expected, "{label:?} {targets:?}");
     }
 }

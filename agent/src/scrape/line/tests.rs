@@ -1,9 +1,10 @@
-use super::*;
+use DropReason::*;
 use Format::{OpenMetrics, Text};
 
+use super::*;
+
 fn sample<'a>(name: &'a str, series: &'a str, value: &'a str, timestamp: Option<&'a str>) -> Sample<'a> {
-    let labels =
-        Labels { length: series.find('{').map_or(0, |from| series.len() - from), ..Labels::default() };
+    let labels = series.find('{').map_or(Labels::default(), |from| Labels::parse(&series[from..]).unwrap());
     Sample { name, series, labels, value, timestamp: timestamp.map(Cow::from) }
 }
 
@@ -18,8 +19,12 @@ fn formats() {
         (Some("text/plain; version=0.0.4"), Some(Text)),
         (Some("TEXT/PLAIN"), Some(Text)),
         (Some("application/openmetrics-text; version=1.0.0"), Some(OpenMetrics)),
-        (Some("application/vnd.google.protobuf"), None),
-        (Some("text/html"), None),
+        (Some("application/openmetrics-text"), Some(OpenMetrics)),
+        (Some("application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily"), None),
+        (Some("text/html; charset=utf-8"), Some(Text)),
+        (Some("application/json"), Some(Text)),
+        (Some(""), Some(Text)),
+        (Some(";;"), Some(Text)),
     ] {
         assert_eq!(Format::of(content_type), format, "{content_type:?}");
     }
@@ -28,38 +33,42 @@ fn formats() {
 #[test]
 fn comments() {
     for (line, expected) in [
-        ("", Some(Line::Comment)),
-        (" \t", Some(Line::Comment)),
-        ("\u{c}", None),
-        ("\u{3000}", None),
-        ("# some words", Some(Line::Comment)),
-        ("#", Some(Line::Comment)),
-        ("# ", Some(Line::Comment)),
-        ("# EOF", Some(Line::Comment)),
-        ("# UNIT a seconds", Some(Line::Comment)),
-        ("# HELP", Some(Line::Comment)),
-        ("# HELPa b", Some(Line::Comment)),
-        ("#TYPE a counter", Some(Line::Comment)),
-        ("#TYPE x foo", Some(Line::Comment)),
-        ("# HELP a what it is", Some(Line::Help { family: "a", text: "what it is" })),
-        ("# HELP a", Some(Line::Help { family: "a", text: "" })),
-        ("#\tHELP\ta:b\tc", Some(Line::Help { family: "a:b", text: "c" })),
-        ("# HELP 0x y", None),
-        ("# HELP x-y z", None),
-        ("# HELP \"a b\" y", None),
-        ("# TYPE a counter", Some(typed("a", "a", "counter"))),
-        ("#  TYPE a  untyped ", Some(typed("a", "a", "untyped"))),
-        ("# TYPE a", None),
-        ("# TYPE x ", None),
-        ("# TYPE x foo", None),
-        ("# TYPE x unknown", None),
-        ("# TYPE x info", None),
-        ("# TYPE x stateset", None),
-        ("# TYPE x gaugehistogram", None),
-        ("# TYPE x Counter", None),
-        ("# TYPE x counter foo", None),
-        ("# TYPE x-y counter", None),
-        ("# TYPE 0x counter", None),
+        ("", Ok(Line::Comment)),
+        (" \t", Ok(Line::Comment)),
+        ("\u{c}", Err(InvalidName)),
+        ("\u{3000}", Err(InvalidName)),
+        ("# some words", Ok(Line::Comment)),
+        ("#", Ok(Line::Comment)),
+        ("# ", Ok(Line::Comment)),
+        ("# EOF", Ok(Line::Eof)),
+        ("# UNIT a seconds", Ok(Line::Comment)),
+        ("# HELP", Ok(Line::Comment)),
+        ("# HELPa b", Ok(Line::Comment)),
+        ("#TYPE a counter", Ok(Line::Comment)),
+        ("#TYPE x foo", Ok(Line::Comment)),
+        ("# HELP a what it is", Ok(Line::Help { family: "a", text: "what it is" })),
+        ("# HELP a", Ok(Line::Help { family: "a", text: "" })),
+        ("#\tHELP\ta:b\tc", Ok(Line::Help { family: "a:b", text: "c" })),
+        ("# HELP 0x y", Err(InvalidName)),
+        ("# HELP x-y z", Err(InvalidName)),
+        ("# HELP \"a b\" y", Ok(Line::Help { family: "a b", text: "y" })),
+        (" # HELP a b", Ok(Line::Help { family: "a", text: "b" })),
+        ("# HELP \"\" y", Err(InvalidName)),
+        ("# HELP \"a y", Err(InvalidName)),
+        ("# TYPE \"a.b\" gauge", Ok(typed("a.b", "a.b", "gauge"))),
+        ("# TYPE a counter", Ok(typed("a", "a", "counter"))),
+        ("#  TYPE a  untyped ", Ok(typed("a", "a", "untyped"))),
+        ("# TYPE a", Err(InvalidType)),
+        ("# TYPE x ", Err(InvalidType)),
+        ("# TYPE x foo", Err(InvalidType)),
+        ("# TYPE x unknown", Err(InvalidType)),
+        ("# TYPE x info", Err(InvalidType)),
+        ("# TYPE x stateset", Err(InvalidType)),
+        ("# TYPE x gaugehistogram", Err(InvalidType)),
+        ("# TYPE x Counter", Err(InvalidType)),
+        ("# TYPE x counter foo", Err(InvalidType)),
+        ("# TYPE x-y counter", Err(InvalidName)),
+        ("# TYPE 0x counter", Err(InvalidName)),
     ] {
         assert_eq!(Line::parse(line, Text), expected, "{line:?}");
     }
@@ -68,16 +77,18 @@ fn comments() {
 #[test]
 fn comments_of_open_metrics() {
     for (line, expected) in [
-        ("# EOF", Some(Line::Comment)),
-        ("# UNIT a_seconds seconds", Some(Line::Comment)),
-        ("# TYPE a counter", Some(typed("a", "a_total", "counter"))),
-        ("# TYPE a_total counter", Some(typed("a_total", "a_total", "counter"))),
-        ("# TYPE a info", Some(typed("a", "a_info", "gauge"))),
-        ("# TYPE a stateset", Some(typed("a", "a", "gauge"))),
-        ("# TYPE a unknown", Some(typed("a", "a", "untyped"))),
-        ("# TYPE a gaugehistogram", Some(typed("a", "a", "untyped"))),
-        ("# TYPE a untyped", None),
-        ("# HELP a b", Some(Line::Help { family: "a", text: "b" })),
+        ("# EOF", Ok(Line::Eof)),
+        ("# EOF ", Ok(Line::Comment)),
+        ("# TYPE \"a.b\" counter", Ok(typed("a.b", "a.b_total", "counter"))),
+        ("# UNIT a_seconds seconds", Ok(Line::Comment)),
+        ("# TYPE a counter", Ok(typed("a", "a_total", "counter"))),
+        ("# TYPE a_total counter", Ok(typed("a_total", "a_total", "counter"))),
+        ("# TYPE a info", Ok(typed("a", "a_info", "gauge"))),
+        ("# TYPE a stateset", Ok(typed("a", "a", "gauge"))),
+        ("# TYPE a unknown", Ok(typed("a", "a", "untyped"))),
+        ("# TYPE a gaugehistogram", Ok(typed("a", "a", "untyped"))),
+        ("# TYPE a untyped", Err(InvalidType)),
+        ("# HELP a b", Ok(Line::Help { family: "a", text: "b" })),
     ] {
         assert_eq!(Line::parse(line, OpenMetrics), expected, "{line:?}");
     }
@@ -91,11 +102,16 @@ fn samples() {
         ("a{} 1 5 ", sample("a", "a{}", "1", Some("5"))),
         ("a{b=\"}\\\" #\"} +Inf", sample("a", "a{b=\"}\\\" #\"}", "+Inf", None)),
         ("a{b=\"1\",} 1", sample("a", "a{b=\"1\",}", "1", None)),
+        ("a{b=\"1\" c=\"2\"} 1", sample("a", "a{b=\"1\" c=\"2\"}", "1", None)),
+        ("a{b=\"\\d\"} 1", sample("a", "a{b=\"\\d\"}", "1", None)),
+        (" \ta 1", sample("a", "a", "1", None)),
+        ("{\"a.b\"} 1", sample("a.b", "{\"a.b\"}", "1", None)),
+        ("a{b=\"\0\u{1}\"} 1", sample("a", "a{b=\"\0\u{1}\"}", "1", None)),
         ("a:b_1 -1e3\t7", sample("a:b_1", "a:b_1", "-1e3", Some("7"))),
     ] {
-        assert_eq!(Line::parse(line, Text), Some(Line::Sample(expected)), "{line:?}");
+        assert_eq!(Line::parse(line, Text), Ok(Line::Sample(expected)), "{line:?}");
     }
-    let Some(Line::Sample(found)) = Line::parse("a {b=\"c\"}NaN", Text) else {
+    let Ok(Line::Sample(found)) = Line::parse("a {b=\"c\"}NaN", Text) else {
         panic!("this is a valid sample")
     };
     assert_eq!((found.series, found.value), ("a {b=\"c\"}", "NaN"));
@@ -103,52 +119,89 @@ fn samples() {
 
 #[test]
 fn invalid_samples() {
-    for line in [
-        "a",
-        "a ",
-        "a one",
-        "a 1 2 3",
-        "a 1 x",
-        "1a 1",
-        "a+1",
-        "a-b 1",
-        " a 1",
-        "\u{feff}a 1",
-        "<html>",
-        "a{b=\"c 1",
-        "{\"a\": 1}",
-        "{\"a.b\"} 1",
-        "x -nan",
-        "x +NaN",
-        "x 1 # {a=\"b\"} 1",
-        "x 1 1.5",
-        "x 1 1e3",
-        "x 1 NaN",
-        "x 1 -5",
-        "x 1 99999999999999999999999",
-        "x 1 #comment",
-        "x 1#comment",
-        "x{foo} 1",
-        "x{1a=\"1\"} 1",
-        "x{a=1} 1",
-        "x{,} 1",
-        "x{a:b=\"1\"} 1",
-        "x 1\r2",
-        "x 1\r",
-        "x 1\u{c}2",
-        "x\u{c}1",
-        "x 1\u{a0}",
-        "x{a=\"1\",a=\"2\"} 1",
-        "x{a=\"\\q\"} 1",
-        "x{a=\"1\" b=\"2\"} 1",
-        "x{a=\"1\"}{b=\"2\"} 1",
-        "x .",
-        "x 0x10",
-        "x 1_000",
+    for (reason, lines) in [
+        (
+            InvalidName,
+            vec![
+                "a",
+                "1a 1",
+                "a+1",
+                "a-b 1",
+                "a.b 1",
+                "\u{feff}a 1",
+                "<html>",
+                "{\"a\" 1",
+                "{a=\"1\"} 1",
+                "{} 1",
+                "ä 1",
+                "x\u{c}1",
+                "\0",
+                "x{\"y\"} 1",
+                "[{\"a\": 1}]",
+            ],
+        ),
+        (
+            InvalidLabels,
+            vec![
+                "a{b=\"c 1",
+                "{\"a\": 1}",
+                "x{foo} 1",
+                "x{1a=\"1\"} 1",
+                "x{a=1} 1",
+                "x{a='1'} 1",
+                "x{,} 1",
+                "x{a=\"1\",,} 1",
+                "x{a:b=\"1\"} 1",
+                "x{__name__=\"y\"} 1",
+                "x{\"\"=\"1\"} 1",
+                "x{a=\"1\";b=\"2\"} 1",
+            ],
+        ),
+        (DuplicateLabel, vec!["x{a=\"1\",a=\"2\"} 1"]),
+        (
+            InvalidValue,
+            vec![
+                "a ",
+                "a one",
+                "x -nan",
+                "x +NaN",
+                "x 1#comment",
+                "x 1\r2",
+                "x 1\r",
+                "x 1\u{c}2",
+                "x 1\u{a0}",
+                "x{a=\"1\"}{b=\"2\"} 1",
+                "x .",
+                "x 0x10",
+                "x 0x1p4",
+                "x 1_000",
+                "x 1e999",
+            ],
+        ),
+        (
+            InvalidTimestamp,
+            vec![
+                "a 1 2 3",
+                "a 1 x",
+                "x 1 # {a=\"b\"} 1",
+                "x 1 1.5",
+                "x 1 1e3",
+                "x 1 NaN",
+                "x 1 -5",
+                "x 1 +5",
+                "x 1 99999999999999999999999",
+                "x 1 #comment",
+            ],
+        ),
     ] {
-        assert_eq!(Line::parse(line, Text), None, "{line:?}");
+        for line in lines {
+            let found = Line::parse(line, Text);
+            // The reason of a line that is no metric at all does not matter.
+            let is_other = reason == InvalidName && matches!(found, Err(InvalidLabels));
+            assert!(found == Err(reason) || is_other, "{line:?}: {found:?}");
+        }
     }
-    assert_eq!(Line::parse(&format!("x {}", "1".repeat(5000)), Text), None);
+    assert_eq!(Line::parse(&format!("x {}", "1".repeat(5000)), Text), Err(InvalidValue));
 }
 
 #[test]
@@ -159,6 +212,9 @@ fn samples_of_open_metrics() {
         ("a_bucket{le=\"1\"} 3 # {id=\"#\"} 0.5 9", Some(("3", None))),
         ("a{b=\"#\"} 3 1e3 # {} 0.5", Some(("3", Some("1000000")))),
         ("a 1 0.0004", Some(("1", Some("0")))),
+        ("a 1 -0.0004", Some(("1", Some("0")))),
+        ("a 1 1.9999", Some(("1", Some("1999")))),
+        ("a 1 1e12", Some(("1", Some("1000000000000000")))),
         ("a 1 -5", None),
         ("a 1 NaN", None),
         ("a 1 +Inf", None),
@@ -168,7 +224,7 @@ fn samples_of_open_metrics() {
         ("a # {} 1", None),
     ] {
         let found = match Line::parse(line, OpenMetrics) {
-            Some(Line::Sample(Sample { value, timestamp, .. })) => Some((value, timestamp)),
+            Ok(Line::Sample(Sample { value, timestamp, .. })) => Some((value, timestamp)),
             _ => None,
         };
         let found = found.as_ref().map(|(value, timestamp)| (*value, timestamp.as_deref()));
