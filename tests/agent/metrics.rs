@@ -44,3 +44,32 @@ async fn metrics_of_agent_envoy_and_application_are_merged() {
     let text = filtered.text();
     assert!(text.lines().any(|line| line.starts_with("envoy_server_uptime")), "not filtered: {text}");
 }
+
+/// Port 15020 is that of Istio's agent, whose clients find what they need. Nothing there ends the
+/// sidecar.
+#[tokio::test]
+async fn paths_of_istios_agent() {
+    let sidecar = Builder::new("istio-paths").start();
+    sidecar.until(200, "ready").await;
+    let listener = envoy::probe_listener(sidecar.ip);
+    for path in ["/metrics", "/metrics?usedonly", "/stats/prometheus"] {
+        let answer = caller::probe(listener, path).await;
+        let text = answer.text();
+        let up = "\napp_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n";
+        assert!(answer.status == 200 && text.contains(up), "{path}: {text}");
+    }
+    for (request, port) in [
+        ("GET /healthz/ready", ":15021/healthz/ready"),
+        ("POST /quitquitquit", "127.0.0.1:15004/quitquitquit"),
+        ("GET /quitquitquit?x", "127.0.0.1:15004/quitquitquit"),
+        ("POST /metrics", ""),
+        ("GET /metrics/", ""),
+        ("GET //quitquitquit", ""),
+    ] {
+        let answer =
+            caller::send(listener, format!("{request} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await;
+        assert_eq!(answer.status, 404, "{request}: {answer:?}");
+        assert_eq!(answer.text().contains(port) && !answer.text().is_empty(), !port.is_empty(), "{request}");
+    }
+    assert_eq!(sidecar.ready("").await.status, 200, "the agent still runs");
+}
