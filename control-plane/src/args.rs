@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use discovery::{DiscoveryArgs, WorkloadsArgs};
 use explain::ExplainArgs;
-use injector::flags::SettingsArgs;
+use injector::flags::{KindsArgs, SettingsArgs};
 use lint::LintArgs;
 
 #[derive(Debug, Parser)]
@@ -60,6 +60,8 @@ pub enum Command {
 pub struct InjectArgs {
     #[command(flatten)]
     pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub kinds: KindsArgs,
     /// File, `-` for stdin, or directory, whose .yaml, .yml and .json files are read in byte order;
     /// repeatable
     #[arg(short, long, env = "APP_HEALTH_FILENAME", value_name = "FILE", default_value = "-")]

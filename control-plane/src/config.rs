@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::args::{Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
+use injector::kinds::Kinds;
 use injector::settings::Settings;
 use injector::yaml_documents::Format;
 use serving::environment::Environment;
@@ -61,6 +62,7 @@ pub enum OutputTarget {
 #[derive(Debug)]
 pub struct InjectConfig {
     pub settings: Settings,
+    pub kinds: Kinds,
     /// Files, directories, or `-` for stdin.
     pub filenames: Vec<PathBuf>,
     /// Whether subdirectories are included.
@@ -77,6 +79,7 @@ impl InjectConfig {
     pub fn new(args: InjectArgs, environment: &Environment) -> Result<Self, Failure> {
         let InjectArgs {
             settings,
+            kinds,
             filename,
             recursive,
             output,
@@ -111,6 +114,7 @@ impl InjectConfig {
         };
         Ok(Self {
             settings: self::settings(settings)?,
+            kinds: kinds.kinds(),
             filenames: filename,
             recursive,
             target,

@@ -47,6 +47,8 @@ pub struct Sources {
     pub unreadable: Vec<String>,
     /// Inputs of more than 64 MiB.
     pub too_large: Vec<String>,
+    /// The directories that were read.
+    pub directories: Vec<PathBuf>,
 }
 
 impl Sources {
@@ -66,6 +68,7 @@ impl Sources {
         self.sources.append(&mut other.sources);
         self.unreadable.append(&mut other.unreadable);
         self.too_large.append(&mut other.too_large);
+        self.directories.append(&mut other.directories);
     }
 }
 
@@ -79,7 +82,8 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Sources {
             found.expand(name, recursive, true);
         }
     }
-    let mut read = Sources { unreadable: found.unreadable, ..Sources::default() };
+    let mut read =
+        Sources { unreadable: found.unreadable, directories: found.directories, ..Sources::default() };
     for (path, found) in found.paths {
         let name =
             path.as_ref().map_or_else(|| "stdin".to_owned(), |path: &PathBuf| path.display().to_string());
@@ -112,6 +116,7 @@ struct Found {
     paths: Vec<(Option<PathBuf>, bool)>,
     /// Directories that cannot be read, with the error.
     unreadable: Vec<String>,
+    directories: Vec<PathBuf>,
 }
 
 impl Found {
@@ -136,6 +141,7 @@ impl Found {
         match entries {
             Ok(mut entries) => {
                 entries.sort();
+                self.directories.push(path.to_owned());
                 entries.iter().for_each(|entry| self.expand(entry, recursive, false));
             }
             Err(error) => self.unreadable.push(format!("{}: {error}", path.display())),

@@ -1,201 +1,149 @@
-//! The command `inject`. It reads and injects all inputs before it writes the first output.
+//! The command `inject`. It reads and injects all inputs before it writes the first output. What it
+//! refuses is not written, and does not stop the others.
 
-use similar::TextDiff;
+mod output;
 
 use crate::config::{InjectConfig, OutputTarget};
 use crate::exit;
-use crate::files::{self, Source};
+use crate::files::{self, Source, Sources};
+use crate::manifests::{self, References};
 use injector::document::{self, InjectedDocument};
+use injector::kinds::Kinds;
 use injector::settings::Settings;
+use injector::skip::Skip;
 use injector::workload;
 use injector::yaml_documents::{self, Document, Format};
 use serving::exit::Failure;
 
-const RED: &str = "\u{1b}[31m";
-const GREEN: &str = "\u{1b}[32m";
-const PLAIN: &str = "\u{1b}[0m";
-/// Lines of a diff before its first hunk.
-const HEADER_LINES: usize = 2;
 /// Prefix of a warning, which this command prints at the start of each line instead.
 const PROGRAM: &str = "app-health: ";
 
 pub fn run(config: InjectConfig) -> Result<(), Failure> {
-    let InjectConfig { settings, filenames, recursive, target, format, strict } = config;
-    let sources = files::read(&filenames, recursive).complete()?;
-    let (mut results, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-    for source in &sources {
-        match source.text() {
-            Ok(text) => results.push(inject(source, text, &settings, &mut errors, &mut warnings)),
-            Err(error) => errors.push(error),
-        }
+    let InjectConfig { settings, kinds, filenames, recursive, target, format, strict } = config;
+    let mut read = files::read(&filenames, recursive);
+    if read.sources.is_empty() {
+        read = Sources { sources: read.complete()?, ..Sources::default() };
     }
-    if strict {
-        errors.append(&mut warnings);
+    let references = References::read(&read);
+    let injector = Injector { settings, kinds, strict };
+    let results: Vec<InjectedSource> =
+        read.sources.iter().map(|source| injector.inject_source(source, &references)).collect();
+    for result in &results {
+        result.notes.iter().for_each(|line| exit::stderr_line(line));
     }
-    for warning in &warnings {
-        exit::stderr_line(warning);
+    let mut refused = read.too_large;
+    refused.extend(results.iter().flat_map(|result| result.refused.iter().cloned()));
+    let changes = write(&target, &results, format)?;
+    if !read.unreadable.is_empty() {
+        return Err(Failure::CannotRead([read.unreadable, refused].concat().join("\n")));
     }
-    if !errors.is_empty() {
-        return Err(Failure::Data(errors.join("\n")));
+    if !refused.is_empty() {
+        return Err(Failure::Data(refused.join("\n")));
     }
-    match target {
-        OutputTarget::Stdout => files::write_stdout(&all(&results, format)),
-        OutputTarget::File(path) => files::write(&path, &all(&results, format)),
-        OutputTarget::InPlace => in_place(&results, format),
-        OutputTarget::DryRun => files::write_stdout(&dry_run(&results)),
-        OutputTarget::Diff(colored) => {
-            let diff = diff(&results, format, colored);
-            files::write_stdout(&diff)?;
-            if diff.is_empty() { Ok(()) } else { Err(Failure::General(String::new())) }
-        }
-    }
+    if changes { Err(Failure::General(String::new())) } else { Ok(()) }
 }
 
-/// An input file with its injected documents.
+/// An input file with its documents.
 struct InjectedSource<'a> {
     source: &'a Source,
-    documents: Vec<(Document<'a>, InjectedDocument)>,
+    pieces: Vec<Piece<'a>>,
+    /// Lines about what was skipped, and warnings.
+    notes: Vec<String>,
+    /// Lines about what was refused and is not in `pieces`.
+    refused: Vec<String>,
 }
 
-fn inject<'a>(
-    source: &'a Source,
-    text: &'a str,
-    settings: &Settings,
-    errors: &mut Vec<String>,
-    warnings: &mut Vec<String>,
-) -> InjectedSource<'a> {
-    let name = &source.name;
-    let mut documents = Vec::new();
-    for document in yaml_documents::read(text) {
-        let document = match document {
-            Ok(document) => document,
+/// A part of an input file.
+enum Piece<'a> {
+    Injected(Document<'a>, InjectedDocument),
+    /// A document that is left as it is.
+    Kept(Document<'a>),
+    /// A file that is left as it is.
+    File(&'a str),
+}
+
+struct Injector {
+    settings: Settings,
+    kinds: Kinds,
+    strict: bool,
+}
+
+impl Injector {
+    fn inject_source<'a>(&self, source: &'a Source, references: &References) -> InjectedSource<'a> {
+        let mut result =
+            InjectedSource { source, pieces: Vec::new(), notes: Vec::new(), refused: Vec::new() };
+        let text = match source.text() {
+            Ok(text) => text,
             Err(error) => {
-                errors.push(format!("{name}:{error}"));
-                continue;
+                result.refused.push(error);
+                return result;
             }
         };
-        let place = format!("{name}:{}: document {}", document.line, document.number);
-        match document::inject(&document.value, settings) {
-            Ok(injected) => {
-                for (site, summary) in &injected.pods {
-                    for warning in &summary.warnings {
-                        let text = warning.to_string();
-                        let text = text.strip_prefix(PROGRAM).unwrap_or(&text);
-                        warnings.push(format!("{place} ({}): {text}", site.object));
-                    }
-                }
-                documents.push((document, injected));
-            }
-            Err(error) => {
-                let object = workload::object(&document.value);
-                let object = if object.is_empty() { object } else { format!(" ({object})") };
-                errors.push(format!("{place}{object}: {error}"));
+        let documents = yaml_documents::read(text);
+        let error = documents.iter().find_map(|document| document.as_ref().err());
+        let unparsable = || manifests::skip_unparsable(source, text, error?);
+        if let Some(skip) = references.skip(source).or_else(unparsable) {
+            result.notes.push(format!("skipped: {}: {skip}", source.name));
+            result.pieces.push(Piece::File(text));
+            return result;
+        }
+        for document in documents {
+            match document {
+                Ok(document) => self.inject_document(document, &mut result),
+                Err(error) => result.refused.push(manifests::error_line(source, text, &error)),
             }
         }
+        result
     }
-    InjectedSource { source, documents }
-}
 
-/// Returns the text of a document: the original bytes if nothing changes.
-fn written(document: &Document, injected: &InjectedDocument, format: Option<Format>) -> String {
-    let format = format.unwrap_or(document.format);
-    if document.number == 0 {
-        return if format == Format::Json { String::new() } else { document.text.to_owned() };
-    }
-    if injected.changed || format != document.format {
-        document.with_value(&injected.value, format)
-    } else {
-        document.text.to_owned()
-    }
-}
-
-/// Joins documents into one stream.
-fn join<'a>(
-    documents: impl Iterator<Item = &'a (Document<'a>, InjectedDocument)>,
-    format: Option<Format>,
-) -> String {
-    let mut stream = String::new();
-    let mut last = Format::Yaml;
-    for (document, injected) in documents {
-        let text = written(document, injected, format);
-        let text = if stream.is_empty() { text.as_str() } else { text.trim_start_matches('\u{feff}') };
-        if text.is_empty() {
-            continue;
+    fn inject_document<'a>(&self, document: Document<'a>, result: &mut InjectedSource<'a>) {
+        let place = format!("{}:{}: document {}", result.source.name, document.line, document.number);
+        let object = workload::object(&document.value);
+        let object = if object.is_empty() { object } else { format!(" ({object})") };
+        if let Some(skip) = Skip::of(&document.value, document.text, &self.kinds) {
+            result.notes.push(format!("skipped: {place}{object}: {skip}"));
+            result.pieces.push(Piece::Kept(document));
+            return;
         }
-        let now = format.unwrap_or(document.format);
-        if !stream.is_empty() {
-            if !stream.ends_with('\n') {
-                stream.push('\n');
-            }
-            let marked = text.starts_with("---") || text.starts_with('%') || stream.ends_with("\n...\n");
-            if !marked && (now, last) != (Format::Json, Format::Json) {
-                stream.push_str("---\n");
-            }
+        let injected = match document::inject(&document.value, &self.kinds, &self.settings) {
+            Ok(injected) => injected,
+            Err(error) => return result.refused.push(format!("{place}{object}: {error}")),
+        };
+        let warnings = injected.pods.iter().flat_map(|(site, summary)| {
+            let texts = summary.warnings.iter().map(ToString::to_string);
+            texts.map(|text| {
+                let text = text.strip_prefix(PROGRAM).unwrap_or(&text);
+                format!("{place} ({}): {text}", site.object)
+            })
+        });
+        let mut warnings: Vec<String> = warnings.collect();
+        if self.strict && !warnings.is_empty() {
+            return result.refused.append(&mut warnings);
         }
-        stream.push_str(text);
-        last = now;
+        result.notes.append(&mut warnings);
+        result.pieces.push(Piece::Injected(document, injected));
     }
-    stream
 }
 
-fn all(results: &[InjectedSource], format: Option<Format>) -> String {
-    join(results.iter().flat_map(|result| &result.documents), format)
-}
-
-fn in_place(results: &[InjectedSource], format: Option<Format>) -> Result<(), Failure> {
-    let mut files = Vec::new();
-    for result in results {
-        let text = join(result.documents.iter(), format);
-        if let Some(path) = result.source.path.as_ref().filter(|_| text.as_bytes() != result.source.bytes) {
-            files.push((path.clone(), text));
-        }
-    }
-    files::write_all(&files)
-}
-
-/// Returns lines such as `shop.yaml: document 2: Deployment/shop: sidecar native; app/livez,
-/// app/readyz rewritten`.
-fn dry_run(results: &[InjectedSource]) -> String {
-    let mut lines = String::new();
-    for InjectedSource { source, documents } in results {
-        for (document, injected) in documents.iter().filter(|(document, _)| document.number > 0) {
-            let place = format!("{}: document {}", source.name, document.number);
-            if injected.pods.is_empty() {
-                let object = workload::object(&document.value);
-                let object = if object.is_empty() { "no kind" } else { &object };
-                lines += &format!("{place}: {object}: no Pods\n");
-            }
-            for (site, summary) in &injected.pods {
-                lines += &format!("{place}: {}: {}\n", site.object, summary.describe());
+/// Writes the results. Returns true if `--diff` has found a change.
+fn write(target: &OutputTarget, results: &[InjectedSource], format: Option<Format>) -> Result<bool, Failure> {
+    let is_refused = results.iter().any(|result| !result.refused.is_empty());
+    match target {
+        OutputTarget::Stdout => files::write_stdout(&output::stream(results, format))?,
+        OutputTarget::File(path) => {
+            let text = output::stream(results, format);
+            // A file with nothing in it would hide that everything was refused.
+            if !(text.is_empty() && is_refused) {
+                files::write(path, &text)?;
             }
         }
-    }
-    lines
-}
-
-/// Returns a unified diff of each document that would change.
-fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> String {
-    let mut text = String::new();
-    for InjectedSource { source, documents } in results {
-        for (document, injected) in documents {
-            let after = written(document, injected, format);
-            if after == document.text {
-                continue;
-            }
-            let name = format!("{}: document {}", source.name, document.number);
-            let diff = TextDiff::from_lines(document.text, &after)
-                .unified_diff()
-                .missing_newline_hint(false)
-                .header(&name, &format!("{name}, injected"))
-                .to_string();
-            for (number, line) in diff.lines().enumerate() {
-                text += &match line.as_bytes() {
-                    [b'-', ..] if colored && number >= HEADER_LINES => format!("{RED}{line}{PLAIN}\n"),
-                    [b'+', ..] if colored && number >= HEADER_LINES => format!("{GREEN}{line}{PLAIN}\n"),
-                    _ => format!("{line}\n"),
-                };
-            }
+        OutputTarget::InPlace => files::write_all(&output::changed_files(results, format))?,
+        OutputTarget::DryRun => files::write_stdout(&output::dry_run(results))?,
+        OutputTarget::Diff(colored) => {
+            let diff = output::diff(results, format, *colored);
+            files::write_stdout(&diff)?;
+            return Ok(!diff.is_empty());
         }
     }
-    text
+    Ok(false)
 }

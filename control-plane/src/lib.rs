@@ -11,6 +11,7 @@ pub mod explain;
 pub mod files;
 pub mod inject;
 pub mod lint;
+mod manifests;
 pub mod monitoring;
 pub mod webhook;
 pub mod workloads;

@@ -8,8 +8,9 @@ use crate::args::lint::LintFormat;
 use crate::config::{LintConfig, LintInput};
 use crate::exit;
 use crate::files::{self, Source, Sources};
+use crate::manifests::{self, References};
 use lint::output::{self, Results};
-use lint::{Options, Severity, Skip, lint_stream};
+use lint::{Options, Severity, lint_stream};
 use serving::exit::Failure;
 use tokio::runtime::Builder;
 
@@ -31,7 +32,8 @@ pub fn run(config: LintConfig) -> Result<(), Failure> {
         LintFormat::Github => output::github(&results),
     };
     files::write_stdout(&text)?;
-    if matches!(format, LintFormat::Sarif | LintFormat::Github) {
+    // JSON contains them.
+    if format != LintFormat::Json {
         for skipped in &results.skipped {
             exit::stderr_line(&format!("skipped: {skipped}"));
         }
@@ -61,12 +63,14 @@ fn lint_files(
     if read.sources.is_empty() {
         read = Sources { sources: read.complete()?, ..Sources::default() };
     }
-    let Sources { sources, unreadable, too_large } = read;
+    let references = References::read(&read);
+    let Sources { sources, unreadable, too_large, .. } = read;
     let (mut results, mut errors) = (Results::default(), too_large);
     for source in &sources {
-        match source.text() {
-            Ok(text) => lint_source(source, text, options, &mut results, &mut errors),
-            Err(error) => errors.push(error),
+        match (references.skip(source), source.text()) {
+            (Some(skip), _) => results.skipped.push(format!("{}: {skip}", source.name)),
+            (None, Ok(text)) => lint_source(source, text, options, &mut results, &mut errors),
+            (None, Err(error)) => errors.push(error),
         }
     }
     Ok((results, errors, unreadable))
@@ -81,33 +85,20 @@ fn lint_source(
 ) {
     let name = &source.name;
     let report = lint_stream(name, text, options);
-    let has_expressions = text.contains("{{");
-    if let Some(error) = report.errors.first()
-        && source.found
-        && (has_expressions || !has_kind(text))
-    {
-        let reason = match has_expressions {
-            true => Skip::Template.reason().to_owned(),
-            false => format!("not a Kubernetes manifest: {error}"),
-        };
-        results.skipped.push(format!("{name}: {reason}"));
+    let error = report.errors.first();
+    if let Some(skip) = error.and_then(|error| manifests::skip_unparsable(source, text, error)) {
+        results.skipped.push(format!("{name}: {skip}"));
         return;
     }
-    let hint = if has_expressions { "; if it is a template, lint the output of helm template" } else { "" };
-    errors.extend(report.errors.iter().map(|error| format!("{name}:{error}{hint}")));
+    errors.extend(report.errors.iter().map(|error| manifests::error_line(source, text, error)));
     for (number, skip) in &report.skipped {
-        results.skipped.push(format!("{name}: document {number}: {}", skip.reason()));
+        results.skipped.push(format!("{name}: document {number}: {skip}"));
     }
-    if report.objects == 0 && report.errors.is_empty() {
+    if report.objects == 0 && report.skipped.is_empty() && report.errors.is_empty() {
         results.skipped.push(format!("{name}: no Kubernetes object"));
     }
     results.findings.extend(report.findings);
     results.suppressed += report.suppressed;
     results.pods += report.pods;
     results.files += 1;
-}
-
-/// Returns true if a line of the text sets the kind of an object.
-fn has_kind(text: &str) -> bool {
-    text.lines().any(|line| line.trim_start_matches([' ', '{', '"']).starts_with("kind"))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::kinds::Kinds;
 use crate::settings::Settings;
 use crate::warning::Warning;
 use crate::workload::{self, PodLocation};
@@ -55,14 +56,14 @@ impl Summary {
 /// # Errors
 /// Fails if the document is not a mapping, or if a workload in it is malformed. The error names the
 /// field and what it must be.
-pub fn inject(document: &Value, settings: &Settings) -> Result<InjectedDocument, InvalidPod> {
+pub fn inject(document: &Value, kinds: &Kinds, settings: &Settings) -> Result<InjectedDocument, InvalidPod> {
     if !document.is_object() && !document.is_null() {
         return Err(InvalidPod { field: String::new(), reason: "must be a mapping" });
     }
     let mut value = document.clone();
     let mut pods = Vec::new();
     let mut changed = false;
-    for site in workload::find_pods(document)? {
+    for site in workload::find_pods(document, kinds)? {
         let context = PodContext { namespace: &site.namespace, job: site.job };
         let injection = apply(site.pod(document), context, settings)
             .map_err(|refused| InvalidPod { field: site.field(&refused.field), ..refused })?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use clap::builder::BoolishValueParser;
 
+use crate::kinds::{Kinds, TemplatePath};
 use crate::settings::{InjectionMode, Settings, SidecarMode, is_valid_status_port};
 use crate::template::Template;
 
@@ -65,6 +66,22 @@ pub struct SettingsArgs {
         default_value = "kube-system,kube-public,kube-node-lease"
     )]
     pub ignored_namespaces: Vec<String>,
+}
+
+/// Flags that `inject` and `lint` share.
+#[derive(Debug, Clone, clap::Args)]
+pub struct KindsArgs {
+    /// Kind with a Pod template at another place than those of Kubernetes, such as
+    /// `Game=spec.template` or `Game.example.com=spec.template`; repeatable
+    #[arg(long, env = "APP_HEALTH_TEMPLATE_PATH", value_name = "KIND[.GROUP]=FIELD", value_delimiter = ',')]
+    pub template_path: Vec<TemplatePath>,
+}
+
+impl KindsArgs {
+    /// Returns all kinds that the commands know.
+    pub fn kinds(&self) -> Kinds {
+        Kinds::new(&self.template_path)
+    }
 }
 
 impl SettingsArgs {

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 
 use super::document;
+use super::kinds::Kinds;
 use super::settings::Settings;
+use super::skip::Skip;
 use super::yaml_documents;
 use crate::flags::SettingsArgs;
 
@@ -62,7 +64,13 @@ fn injected(text: &str, settings: &Settings) -> (String, String) {
                 continue;
             }
         };
-        match document::inject(&document.value, settings) {
+        let kinds = Kinds::default();
+        if let Some(skip) = Skip::of(&document.value, document.text, &kinds) {
+            writeln!(notes, "# skipped: {skip}").expect("a string");
+            yaml_documents.push_str(document.text);
+            continue;
+        }
+        match document::inject(&document.value, &kinds, settings) {
             Ok(injected) => {
                 for (site, summary) in &injected.pods {
                     writeln!(notes, "# {}: {}: {}", site.object, summary.outcome.word(), summary.describe())

@@ -1,22 +1,12 @@
 //! Finds the Pods in a Kubernetes object: the Pod itself, the Pod template of a workload, the items
 //! of a list.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use crate::kinds::{Kind, Kinds, Template};
 use crate::{InvalidPod, pod};
-
-/// Kind, API group (any version), and path of the Pod template.
-const KINDS: [(&str, &str, &[&str]); 9] = [
-    ("Pod", "", &[]),
-    ("PodTemplate", "", &["template"]),
-    ("ReplicationController", "", &["spec", "template"]),
-    ("Deployment", "apps", &["spec", "template"]),
-    ("StatefulSet", "apps", &["spec", "template"]),
-    ("DaemonSet", "apps", &["spec", "template"]),
-    ("ReplicaSet", "apps", &["spec", "template"]),
-    ("Job", "batch", &["spec", "template"]),
-    ("CronJob", "batch", &["spec", "jobTemplate", "spec", "template"]),
-];
 
 /// The location of a Pod or Pod template in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +23,7 @@ pub struct PodLocation {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    Key(&'static str),
+    Key(Cow<'static, str>),
     Item(usize),
 }
 
@@ -51,14 +41,14 @@ impl PodLocation {
 
     pub fn pod<'a>(&self, document: &'a Value) -> &'a Value {
         self.path.iter().fold(document, |value, step| match step {
-            Step::Key(key) => &value[*key],
+            Step::Key(key) => &value[key.as_ref()],
             Step::Item(index) => &value["items"][*index],
         })
     }
 
     pub fn pod_mut<'a>(&self, document: &'a mut Value) -> &'a mut Value {
         self.path.iter().fold(document, |value, step| match step {
-            Step::Key(key) => &mut value[*key],
+            Step::Key(key) => &mut value[key.as_ref()],
             Step::Item(index) => &mut value["items"][*index],
         })
     }
@@ -94,7 +84,7 @@ fn join(mut path: String, field: &str) -> String {
 
 fn dotted(path: &[Step]) -> String {
     let steps = path.iter().map(|step| match step {
-        Step::Key(key) => (*key).to_owned(),
+        Step::Key(key) => key.to_string(),
         Step::Item(index) => format!("items[{index}]"),
     });
     steps.collect::<Vec<_>>().join(".")
@@ -124,15 +114,23 @@ pub struct MalformedObject {
 ///
 /// # Errors
 /// Fails if a workload has no Pod template, or the items of a list are malformed.
-pub fn find_pods(document: &Value) -> Result<Vec<PodLocation>, InvalidPod> {
-    locate_pods(document).into_iter().map(|site| site.map_err(|malformed| malformed.error)).collect()
+pub fn find_pods(document: &Value, kinds: &Kinds) -> Result<Vec<PodLocation>, InvalidPod> {
+    locate_pods(document, kinds).into_iter().map(|site| site.map_err(|malformed| malformed.error)).collect()
 }
 
 /// Like [`find_pods`], with the other Pods of a list if one object in it is malformed.
-pub fn locate_pods(document: &Value) -> Vec<Result<PodLocation, MalformedObject>> {
+pub fn locate_pods(document: &Value, kinds: &Kinds) -> Vec<Result<PodLocation, MalformedObject>> {
     let mut sites = Vec::new();
-    let (kind, version) = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
-    collect(document, kind, version, &mut Vec::new(), &mut sites);
+    for object in objects_of(document, kinds) {
+        match object {
+            Ok(object) => {
+                for kind in kinds.find(object.kind, object.version) {
+                    sites.extend(object.pod(kind));
+                }
+            }
+            Err(malformed) => sites.push(Err(malformed)),
+        }
+    }
     sites
 }
 
@@ -154,61 +152,67 @@ pub fn locate_objects(document: &Value) -> Vec<PodLocation> {
     found
 }
 
-/// Returns the `apiVersion` of a kind that contains Pods, and the kind as Kubernetes writes it.
-pub fn api_version(kind: &str) -> Option<(&'static str, String)> {
-    let (kind, group, _) = *KINDS.iter().find(|(known, _, _)| known.eq_ignore_ascii_case(kind))?;
-    Some((kind, if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") }))
+/// An object of a document: the document itself, or an item of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Object<'a> {
+    pub value: &'a Value,
+    pub kind: &'a str,
+    pub version: &'a str,
+    path: Vec<Step>,
 }
 
-fn collect(
-    value: &Value,
-    kind: &str,
-    version: &str,
-    path: &mut Vec<Step>,
-    sites: &mut Vec<Result<PodLocation, MalformedObject>>,
-) {
-    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-    if let Some(of_items) =
-        kind.strip_suffix("List").filter(|of| of.is_empty() || template_path(of, group).is_some())
-    {
-        return items(value, (of_items, version), path, sites);
+impl Object<'_> {
+    /// Returns the path of a field of the object in the document.
+    pub(crate) fn field(&self, field: &str) -> String {
+        join(dotted(&self.path), field)
     }
-    let Some(template) = template_path(kind, group) else { return };
-    let metadata = pod::field(value, "metadata").unwrap_or(&Value::Null);
-    let mut site = PodLocation {
-        object: object_of(kind, value),
-        namespace: pod::text(metadata, "namespace").to_owned(),
-        job: matches!(kind, "Job" | "CronJob"),
-        path: path.clone(),
-    };
-    let mut place = value;
-    for key in template {
-        site.path.push(Step::Key(key));
-        match place.get(*key).filter(|value| value.is_object()) {
-            Some(value) => place = value,
-            None => {
-                let error = InvalidPod { field: dotted(&site.path), reason: "must be a mapping" };
-                let location = PodLocation { path: Vec::new(), ..site };
-                return sites.push(Err(MalformedObject { location, error }));
+
+    /// Returns the location of the Pod template; `None` if the kind has none that can be changed.
+    fn pod(&self, kind: &Kind) -> Option<Result<PodLocation, MalformedObject>> {
+        let Template::At(template) = &kind.template else { return None };
+        let metadata = pod::field(self.value, "metadata").unwrap_or(&Value::Null);
+        let mut site = PodLocation {
+            object: object_of(self.kind, self.value),
+            namespace: pod::text(metadata, "namespace").to_owned(),
+            job: kind.job,
+            path: self.path.clone(),
+        };
+        let mut place = self.value;
+        for key in template {
+            site.path.push(Step::Key(key.clone()));
+            match place.get(key.as_ref()).filter(|value| value.is_object()) {
+                Some(value) => place = value,
+                None => {
+                    let error = InvalidPod { field: dotted(&site.path), reason: "must be a mapping" };
+                    let location = PodLocation { path: Vec::new(), ..site };
+                    return Some(Err(MalformedObject { location, error }));
+                }
             }
         }
+        Some(Ok(site))
     }
-    sites.push(Ok(site));
 }
 
-fn object_of(kind: &str, value: &Value) -> String {
-    let name = object(value);
-    let name = name.split_once('/').map(|(_, name)| format!("{kind}/{name}"));
-    name.unwrap_or_else(|| kind.to_owned())
+/// Returns the document, or the items of a list, also of a list of one kind, such as a `PodList`.
+pub(crate) fn objects_of<'a>(document: &'a Value, kinds: &Kinds) -> Vec<Result<Object<'a>, MalformedObject>> {
+    let kind = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
+    let mut objects = Vec::new();
+    collect(document, kind, kinds, &mut Vec::new(), &mut objects);
+    objects
 }
 
-/// Reads the items of a list. In a list of one kind, the items may omit kind and version.
-fn items(
-    value: &Value,
-    (kind, version): (&str, &str),
+fn collect<'a>(
+    value: &'a Value,
+    (kind, version): (&'a str, &'a str),
+    kinds: &Kinds,
     path: &mut Vec<Step>,
-    sites: &mut Vec<Result<PodLocation, MalformedObject>>,
+    objects: &mut Vec<Result<Object<'a>, MalformedObject>>,
 ) {
+    // Other kinds may end in List, too.
+    let of_items = kind.strip_suffix("List").filter(|of| of.is_empty() || kinds.contains(of, version));
+    let Some(of_items) = of_items else {
+        return objects.push(Ok(Object { value, kind, version, path: path.clone() }));
+    };
     let malformed = |path: &[Step], rest: &str, reason| {
         let error = InvalidPod { field: join(dotted(path), rest), reason };
         Err(MalformedObject { location: PodLocation::of_object(value), error })
@@ -216,23 +220,26 @@ fn items(
     let items = match pod::field(value, "items") {
         None => return,
         Some(Value::Array(items)) => items,
-        Some(_) => return sites.push(malformed(path, "items", "must be a list")),
+        Some(_) => return objects.push(malformed(path, "items", "must be a list")),
     };
     for (index, item) in items.iter().enumerate() {
         if !item.is_object() {
-            sites.push(malformed(path, &format!("items[{index}]"), "must be a mapping"));
+            objects.push(malformed(path, &format!("items[{index}]"), "must be a mapping"));
             continue;
         }
+        // In a list of one kind, the items may omit kind and version.
         let own =
             |key, default| Some(pod::text(item, key)).filter(|text| !text.is_empty()).unwrap_or(default);
         path.push(Step::Item(index));
-        collect(item, own("kind", kind), own("apiVersion", version), path, sites);
+        collect(item, (own("kind", of_items), own("apiVersion", version)), kinds, path, objects);
         path.pop();
     }
 }
 
-fn template_path(kind: &str, group: &str) -> Option<&'static [&'static str]> {
-    KINDS.iter().find(|(known, of, _)| *known == kind && *of == group).map(|(_, _, template)| *template)
+fn object_of(kind: &str, value: &Value) -> String {
+    let name = object(value);
+    let name = name.split_once('/').map(|(_, name)| format!("{kind}/{name}"));
+    name.unwrap_or_else(|| kind.to_owned())
 }
 
 #[cfg(test)]

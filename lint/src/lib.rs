@@ -16,7 +16,7 @@ mod suppression;
 pub use finding::{Finding, Origin};
 pub use linter::{Options, Report, lint};
 pub use rule::{RULES, Rule, Severity};
-pub use stream::{Skip, StreamReport, lint_stream};
+pub use stream::{StreamReport, lint_stream};
 pub use suppression::IGNORE_ANNOTATION;
 
 #[cfg(test)]

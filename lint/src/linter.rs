@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use injector::kinds::Kinds;
 use injector::settings::Settings;
 use injector::workload::{self, PodLocation};
 use serde_json::Value;
@@ -17,6 +18,8 @@ use crate::{Finding, rules};
 pub struct Options {
     /// The settings with which the object would be injected.
     pub settings: Settings,
+    /// The kinds whose Pods are found.
+    pub kinds: Kinds,
     /// A pause of the application that a livenessProbe must survive.
     pub expect_pause: Option<Duration>,
 }
@@ -41,7 +44,7 @@ pub fn lint(document: &Value, options: &Options) -> Report {
         rules::api_version::check(document, &location, &mut findings);
         report.add(document, &location, findings);
     }
-    for location in workload::locate_pods(document) {
+    for location in workload::locate_pods(document, &options.kinds) {
         let location = match location {
             Ok(location) => location,
             Err(malformed) => {

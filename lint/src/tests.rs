@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser as _;
-use injector::flags::SettingsArgs;
+use injector::flags::{KindsArgs, SettingsArgs};
 
 use crate::{Options, RULES, Severity, StreamReport, lint_stream};
 
@@ -21,6 +21,8 @@ use crate::{Options, RULES, Severity, StreamReport, lint_stream};
 struct Flags {
     #[command(flatten)]
     settings: SettingsArgs,
+    #[command(flatten)]
+    kinds: KindsArgs,
     #[arg(long, value_parser = seconds)]
     expect_pause: Option<Duration>,
 }
@@ -33,8 +35,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Returns the options for the given flags.
 pub(crate) fn options(flags: &str) -> Options {
     let words = ["app-health"].into_iter().chain(flags.split_whitespace());
-    let Flags { settings, expect_pause } = Flags::try_parse_from(words).expect("flags");
-    Options { settings: settings.check(None).expect("settings"), expect_pause }
+    let Flags { settings, kinds, expect_pause } = Flags::try_parse_from(words).expect("flags");
+    Options { settings: settings.check(None).expect("settings"), kinds: kinds.kinds(), expect_pause }
 }
 
 /// Returns true if generated files are written instead of compared.

@@ -12,10 +12,10 @@ const WARNED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: warned}\nspec:
 const OTHER: &str = "# kept\nkind: ConfigMap\napiVersion: v1\ndata: {a: 'b'} # as it was\n";
 
 /// A temporary folder that is removed on drop.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("app-health-inject-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
@@ -27,7 +27,7 @@ impl Folder {
         Self(folder)
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).expect(name)
     }
 
@@ -47,16 +47,20 @@ impl Drop for Folder {
     }
 }
 
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-/// Runs `app-health inject` in `folder`.
 fn inject(folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
+    run("inject", folder, arguments, stdin)
+}
+
+/// Runs a command of `app-health` in `folder`.
+pub(crate) fn run(command: &str, folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
     let mut child = Command::new(kit::agent::binary_of("app-health"))
-        .arg("inject")
+        .arg(command)
         .args(arguments)
         .current_dir(folder)
         .env_remove("NO_COLOR")
@@ -175,35 +179,63 @@ fn files_and_directories_become_one_stream_in_order() {
     assert_eq!(yaml.stdout, "kind: C\n");
 }
 
+/// What is refused is not written, and does not stop the others.
 #[test]
-fn one_invalid_input_leaves_all_files_unchanged() {
-    let wrong = format!("{POD}---\nkind: Pod\napiVersion: v1\nspec: {{}}\n");
-    let files = [("a.yaml", POD), ("b.yaml", wrong.as_str())];
-    let folder = Folder::new("nothing", &files);
-    for arguments in [&["--in-place"][..], &["-o", "out.yaml"], &[], &["--diff"], &["--dry-run"]] {
-        let arguments: Vec<&str> =
-            ["-f", "a.yaml", "-f", "b.yaml"].into_iter().chain(arguments.iter().copied()).collect();
-        let ended = inject(&folder.0, &arguments, "");
-        assert_eq!((ended.code, ended.stdout.as_str()), (65, ""), "{arguments:?}");
-        assert!(
-            ended.stderr.contains("b.yaml:9: document 2 (Pod): spec.containers: must be a list"),
-            "{}",
-            ended.stderr
-        );
-        assert_eq!(folder.names(), ["a.yaml", "b.yaml"]);
-        assert!(files.iter().all(|(name, text)| folder.read(name) == *text));
-    }
-    let mut permissions = fs::metadata(folder.0.join("b.yaml")).expect("a file").permissions();
+fn a_refused_document_does_not_stop_the_others() {
+    let wrong =
+        format!("{POD}---\nkind: Pod\napiVersion: v1\nspec: {{containers: 1}}\n---\na: [\n---\n{OTHER}");
+    let files = [("a.yaml", POD), ("b.yaml", wrong.as_str()), ("c.yaml", OTHER)];
+    let folder = Folder::new("refused", &files);
+    fs::write(folder.0.join("latin.yaml"), b"a: \xe9\n").expect("a file");
+    let run = |arguments: &[&str]| {
+        let ended = inject(&folder.0, &[&["-f", "."], arguments].concat(), "");
+        assert_eq!(ended.code, 65, "{arguments:?}: {}", ended.stderr);
+        for line in [
+            "app-health: ./b.yaml:9: document 2 (Pod): spec.containers: must be a list\n",
+            "app-health: ./b.yaml:14:4: document 3: ",
+            "app-health: ./latin.yaml:1:4: is not UTF-8\n",
+        ] {
+            assert!(ended.stderr.contains(line), "{arguments:?}: {}", ended.stderr);
+        }
+        ended.stdout
+    };
+    let stdout = run(&[]);
+    assert_eq!(stdout.matches("/app-health/app/livez\n").count(), 2, "{stdout}");
+    assert!(stdout.ends_with(OTHER) && stdout.matches(OTHER).count() == 2, "{stdout}");
+    assert!(!stdout.contains("containers: 1") && !stdout.contains("a: ["), "{stdout}");
+    run(&["-o", "out.txt"]);
+    assert_eq!(folder.read("out.txt"), stdout);
+    assert_eq!(run(&["--diff"]).matches("+        path: /app-health/app/livez\n").count(), 2);
+    assert_eq!(run(&["--dry-run"]).matches("sidecar native").count(), 2);
+    assert!(files.iter().all(|(name, text)| folder.read(name) == *text), "nothing is changed yet");
+    run(&["--in-place"]);
+    assert!(folder.read("a.yaml").contains("/app-health/app/livez"));
+    assert_eq!((folder.read("b.yaml").as_str(), folder.read("c.yaml").as_str()), (wrong.as_str(), OTHER));
+}
+
+#[test]
+fn nothing_is_written_if_everything_is_refused() {
+    let folder = Folder::new("all-refused", &[("a.yaml", "a: [\n"), ("out.txt", "before")]);
+    let ended = inject(&folder.0, &["-f", "a.yaml", "-o", "out.txt"], "");
+    assert_eq!((ended.code, folder.read("out.txt").as_str()), (65, "before"), "{}", ended.stderr);
     fs::write(folder.0.join("b.yaml"), POD).expect("a file");
+    let ended = inject(&folder.0, &["-f", "absent.yaml", "-f", "b.yaml"], "");
+    assert_eq!(ended.code, 66, "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains("/app-health/app/livez"),
+        "a file that cannot be read does not stop others"
+    );
+}
+
+#[test]
+fn no_file_is_changed_if_one_cannot_be_written() {
+    let folder = Folder::new("read-only", &[("a.yaml", POD), ("b.yaml", POD)]);
+    let mut permissions = fs::metadata(folder.0.join("b.yaml")).expect("a file").permissions();
     permissions.set_readonly(true);
     fs::set_permissions(folder.0.join("b.yaml"), permissions).expect("permissions");
     let ended = inject(&folder.0, &["-f", "a.yaml", "-f", "b.yaml", "--in-place"], "");
     assert_eq!(ended.code, 73, "{}", ended.stderr);
-    assert_eq!(
-        (folder.read("a.yaml").as_str(), folder.names().len()),
-        (POD, 2),
-        "the other file is unchanged"
-    );
+    assert_eq!((folder.read("a.yaml").as_str(), folder.names().len()), (POD, 2));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod explain_sidecar;
 mod explain_support;
 mod failed_mount;
 mod inject;
+mod inject_trees;
 mod lint;
 mod mass_silence;
 mod monitoring;

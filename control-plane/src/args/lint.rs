@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 
 use super::duration;
-use injector::flags::SettingsArgs;
+use injector::flags::{KindsArgs, SettingsArgs};
 
 /// Flags of `lint`.
 #[derive(Debug, clap::Args)]
@@ -58,6 +58,8 @@ pub struct LintArgs {
     pub expect_pause: Option<Duration>,
     #[command(flatten)]
     pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub kinds: KindsArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -49,6 +49,7 @@ impl LintConfig {
             strict,
             expect_pause,
             settings,
+            kinds,
         } = args;
         let input = match (cluster, all_namespaces) {
             (true, true) => LintInput::Cluster(Scope::AllNamespaces),
@@ -65,7 +66,7 @@ impl LintConfig {
             }
             (false, _) => LintInput::Files { filenames: filename, directories: recursive },
         };
-        let options = Options { settings: super::settings(settings)?, expect_pause };
+        let options = Options { settings: super::settings(settings)?, kinds: kinds.kinds(), expect_pause };
         Ok(Self { input, options, format, strict })
     }
 }

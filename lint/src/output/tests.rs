@@ -39,7 +39,6 @@ fn text_has_two_lines_for_a_finding_and_a_summary() {
     let expected = format!(
         "a,b:c.yaml:12: error: Deployment/shop: app.livenessProbe: 100% wrong (AH001)\n    fix: {}\n\
          namespace prod: warning: Deployment/shop: app: no probe (AH014)\n    fix: {}\n\
-         skipped: x.yaml: no Kubernetes object\n\
          1 error, 1 warning, 0 info, 3 suppressed; 1 Pod in 2 files\n",
         rule::NAMED_PORT.fix,
         rule::NO_READINESS.fix,

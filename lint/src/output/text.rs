@@ -27,9 +27,6 @@ pub fn text(results: &Results) -> String {
             finding.rule.fix,
         );
     }
-    for skipped in &results.skipped {
-        let _ = writeln!(text, "skipped: {skipped}");
-    }
     let [errors, warnings, infos] =
         [Severity::Error, Severity::Warning, Severity::Info].map(|severity| results.count(severity));
     let files = match results.files {

@@ -1,5 +1,6 @@
 //! The rule about workloads in an `apiVersion` in which Kubernetes does not have them.
 
+use injector::kinds;
 use injector::pod;
 use injector::warning::quote;
 use injector::workload::{self, PodLocation};
@@ -7,10 +8,6 @@ use serde_json::Value;
 
 use crate::finding::Findings;
 use crate::rule::API_VERSION;
-
-/// API groups of Kubernetes that have, or had, kinds with Pods. A kind of another group is another
-/// kind, even if it has the same name.
-const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
 /// Returns the objects whose kind and `apiVersion` do not match.
 pub(crate) fn wrong_objects(document: &Value) -> Vec<PodLocation> {
@@ -31,10 +28,9 @@ fn problem(object: &Value) -> Option<(&'static str, String)> {
     if !pod::field(object, "metadata").is_some_and(Value::is_object) {
         return None;
     }
-    let (kind, version) = workload::api_version(found)?;
+    let (kind, version) = kinds::api_version(found)?;
     let declared = pod::text(object, "apiVersion");
-    let group = declared.rsplit_once('/').map_or("", |(group, _)| group);
-    if !GROUPS.contains(&group) {
+    if !kinds::is_group_of_kubernetes(kinds::group_of(declared)) {
         return None;
     }
     if declared.is_empty() {

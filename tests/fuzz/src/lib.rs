@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use app_health::webhook::review;
 use injector::document;
+use injector::kinds::Kinds;
 use injector::settings::{InjectionMode, Settings, SidecarMode};
 use injector::template::Template;
 use injector::yaml_documents::{self, Format};
@@ -65,7 +66,9 @@ pub fn documents(bytes: &[u8]) {
     thread_local!(static SETTINGS: Settings = settings());
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for document in yaml_documents::read(text).into_iter().flatten() {
-        let Ok(injected) = SETTINGS.with(|settings| document::inject(&document.value, settings)) else {
+        let Ok(injected) =
+            SETTINGS.with(|settings| document::inject(&document.value, &Kinds::default(), settings))
+        else {
             continue;
         };
         for format in [Format::Yaml, Format::Json] {
@@ -76,8 +79,9 @@ pub fn documents(bytes: &[u8]) {
             });
             assert_eq!(read.next().unwrap_or_default(), injected.value, "{written}");
         }
-        let again =
-            SETTINGS.with(|settings| document::inject(&injected.value, settings)).expect("still a workload");
+        let again = SETTINGS
+            .with(|settings| document::inject(&injected.value, &Kinds::default(), settings))
+            .expect("still a workload");
         assert!(!again.changed, "{}", injected.value);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use injector::kinds::Kinds;
 use lint::output::{self, Results};
 use lint::{Options, lint_stream};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use serde_json::Value;
 pub fn lint(bytes: &[u8]) {
     thread_local!(static OPTIONS: Options = Options {
         settings: crate::settings(),
+        kinds: Kinds::default(),
         expect_pause: Some(Duration::from_secs(30)),
     });
     let Ok(text) = std::str::from_utf8(bytes) else { return };
