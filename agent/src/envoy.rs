@@ -2,7 +2,6 @@
 
 pub mod admin;
 pub mod admin_client;
-pub mod leftover;
 pub mod listeners;
 pub mod log_forwarder;
 pub mod one_shot;

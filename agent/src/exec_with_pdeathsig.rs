@@ -12,8 +12,8 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
-use crate::envoy::leftover;
 use crate::exit::{Failure, stderr_line};
+use crate::leftover;
 use crate::stderr;
 
 /// Exit code if Envoy could not be executed; Envoy itself does not use this code.

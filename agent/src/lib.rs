@@ -20,6 +20,7 @@ pub mod exit;
 pub mod filter_choice;
 pub mod http_client;
 pub mod json_line;
+pub mod leftover;
 pub mod local_peer;
 pub mod local_server;
 pub mod log;

@@ -25,6 +25,16 @@ const SET_CAPABILITY: &str = "import os, struct, sys\n\
 /// User and group of the agent; the kernel clears the signal only for a user that gains a capability.
 const USER: u32 = 65534;
 
+/// A process that survives its agent, killed on drop.
+struct Survivor(Pid);
+
+impl Drop for Survivor {
+    fn drop(&mut self) {
+        // The process may have exited.
+        let _ = kill(self.0, Signal::SIGKILL);
+    }
+}
+
 /// Kills the agent, which cannot stop its Envoy then.
 async fn kill_agent(sidecar: Sidecar) {
     sidecar.signal(Signal::SIGKILL);
@@ -59,10 +69,12 @@ async fn an_envoy_with_a_file_capability_is_ended() {
     let first = start(builder);
     first.until(200, "ready").await;
     let old = first.envoy_pid();
+    let _survivor = Survivor(old);
     kill_agent(first).await;
     assert!(is_alive(old), "the kernel sends no signal");
     let second = start(Builder::bare_again("leftover-capability", ip));
     until_replaced(&second, old).await;
+    let _survivor = Survivor(second.envoy_pid());
     // The copy has 100 MB.
     std::fs::remove_file(&binary).expect("the copy");
 }
@@ -103,6 +115,7 @@ async fn an_envoy_of_a_script_that_ignores_the_signal_is_ended() {
         let script = first.envoy_pid();
         let old = std::fs::read_to_string(&pid).expect("written by the script");
         let old = Pid::from_raw(old.trim().parse().expect("a number"));
+        let _survivors = (Survivor(script), Survivor(old));
         kill_agent(first).await;
         if kind == "user-config" {
             // Envoy is then in a process group whose leader has exited.

@@ -43,7 +43,7 @@ pub struct RunConfig {
     pub local_address: LocalAddress,
     /// Group whose members may use the local server's Unix socket.
     pub local_group: Option<Gid>,
-    /// Absolute path of the state directory, which exists only if it is used.
+    /// Absolute path of the state directory.
     pub state_dir: PathBuf,
     /// Address of Envoy's admin port.
     pub admin: LocalAddress,
