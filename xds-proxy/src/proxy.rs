@@ -165,13 +165,15 @@ impl Proxy {
             Input::EnvoyOpened(variant) => self.envoy_opened(now, variant, &mut effects),
             Input::EnvoyRequest(message) => self.envoy_request(now, &message, &mut effects),
             Input::EnvoyClosed => self.envoy_closed(now, &mut effects),
-            Input::UpstreamOpened { node } => self.upstream_opened(now, node, &mut effects),
+            Input::UpstreamOpened { node, server } => {
+                self.upstream_opened(now, node, server, &mut effects);
+            }
             Input::UpstreamResponse(message) => self.upstream_response(now, message, random, &mut effects),
             Input::UpstreamClosed { is_rejected, reason } => {
                 self.upstream_closed(now, is_rejected, reason, random, &mut effects);
             }
             Input::HealthAttached => self.attach_health(now, &mut effects),
-            Input::HealthRequest(message) => self.health_request(message, &mut effects),
+            Input::HealthRequest(message) => self.health_request(now, message, &mut effects),
             // A later connection uses the current files.
             Input::FilesChanged if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) => {
                 self.reopen_at.get_or_insert(now + REOPEN_WITHIN.mul_f64(random()));

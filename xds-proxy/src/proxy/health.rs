@@ -1,10 +1,15 @@
 //! Health reports on the upstream stream. Envoy never sees them.
+//!
+//! A control plane that does not know the type of the reports may end the stream, which is Envoy's too.
+//! One that does so twice in a row gets no reports for some time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use pacing::exponential;
 
-use super::types::{Effect, HealthEvent};
+use super::types::{Effect, Event, HealthEvent};
 use super::{Proxy, Upstream};
 
 /// Type URLs that belong to the health reporter.
@@ -13,6 +18,27 @@ const PROBE: &str = "type.googleapis.com/app_health.v1.Probe";
 /// Reports follow Envoy's request for listeners, as in Istio, or this time after the first request:
 /// an Envoy with static listeners sends none.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A stream that ends within this time after a report, without an answer to it, may have been ended
+/// because of the report.
+const REFUSED_WITHIN: Duration = Duration::from_secs(5);
+/// So many streams of a server in a row prove that. After the first one, the next report waits until Envoy
+/// has had time to get its configuration.
+const REFUSALS: u32 = 2;
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+/// How long a server that refuses reports gets none: the first time, and at most. The first new stream
+/// after that gets one; an open stream never does.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+
+/// What is known of a server that has ended streams after reports.
+#[derive(Debug, Default)]
+struct Refusal {
+    /// Number of such streams in a row.
+    streams: u32,
+    /// Until when the server gets no reports.
+    until: Duration,
+}
 
 /// The part of the health reporter.
 #[derive(Debug, Default)]
@@ -23,6 +49,17 @@ pub(super) struct Health {
     is_open: bool,
     /// The newest probe that arrived before the reporter could use the stream.
     probe: Option<Bytes>,
+    /// Name of the server of the current stream.
+    server: String,
+    /// When the newest report was sent on the current stream; `None` once the server has shown that it
+    /// accepts reports.
+    reported_at: Option<Duration>,
+    /// True if the server has shown that on the current stream.
+    is_accepted: bool,
+    /// True if the current stream carries no reports.
+    pub(super) is_paused: bool,
+    /// By the name of the server, of which few are configured.
+    refusals: BTreeMap<String, Refusal>,
 }
 
 impl Health {
@@ -30,7 +67,37 @@ impl Health {
         type_url == HEALTH_INFORMATION || type_url == PROBE
     }
 
+    pub(super) fn opened(&mut self, now: Duration, server: String) {
+        self.is_paused = self.refusals.get(&server).is_some_and(|refusal| now < refusal.until);
+        self.server = server;
+        (self.reported_at, self.is_accepted) = (None, false);
+    }
+
+    fn accepted(&mut self) {
+        self.is_accepted = true;
+        self.refusals.remove(&self.server);
+    }
+
+    /// Records that the server has ended the stream. Returns true if a report may be the reason.
+    pub(super) fn ended(&mut self, now: Duration, effects: &mut Vec<Effect>) -> bool {
+        let Some(reported_at) = self.reported_at.take().filter(|_| !self.is_accepted) else { return false };
+        if now.saturating_sub(reported_at) > REFUSED_WITHIN {
+            self.accepted();
+            return false;
+        }
+        let server = self.server.clone();
+        let refusal = self.refusals.entry(server.clone()).or_default();
+        refusal.streams = refusal.streams.saturating_add(1);
+        if let Some(pauses) = refusal.streams.checked_sub(REFUSALS) {
+            let pause = exponential(FIRST_PAUSE, MAX_PAUSE, pauses);
+            refusal.until = now.saturating_add(pause);
+            effects.push(Effect::Event(Event::HealthRefused { server, pause }));
+        }
+        true
+    }
+
     pub(super) fn response(&mut self, type_url: &str, message: Bytes, effects: &mut Vec<Effect>) {
+        self.accepted();
         if self.is_open {
             effects.push(Effect::Health(HealthEvent::Response(message)));
         } else if type_url == PROBE {
@@ -56,8 +123,13 @@ impl Proxy {
         self.health.is_waiting = true;
     }
 
-    pub(super) fn health_request(&mut self, message: Bytes, effects: &mut Vec<Effect>) {
+    pub(super) fn health_request(&mut self, now: Duration, message: Bytes, effects: &mut Vec<Effect>) {
         if self.health.is_open && matches!(self.upstream, Upstream::Open(_)) {
+            let before = self.health.reported_at.replace(now);
+            if before.is_some_and(|before| now.saturating_sub(before) > REFUSED_WITHIN) {
+                // The stream has outlived the report before.
+                self.health.accepted();
+            }
             effects.push(Effect::SendUpstream(message));
         }
     }
@@ -65,8 +137,15 @@ impl Proxy {
     /// When reports may be sent on the current stream.
     pub(super) fn health_due(&self) -> Option<Duration> {
         match self.upstream {
-            Upstream::Open(open) if self.health.is_waiting && open.is_introduced => {
-                Some(open.introduced_at + if open.is_listening { Duration::ZERO } else { LISTENER_TIMEOUT })
+            Upstream::Open(open)
+                if self.health.is_waiting && open.is_introduced && !self.health.is_paused =>
+            {
+                let delay = match open.is_listening {
+                    true if self.health.refusals.contains_key(&self.health.server) => RETRY_AFTER,
+                    true => Duration::ZERO,
+                    false => LISTENER_TIMEOUT,
+                };
+                Some(open.introduced_at + delay)
             }
             _ => None,
         }

@@ -1,3 +1,4 @@
+mod health;
 mod limits;
 mod recovery;
 mod simulation;

@@ -28,6 +28,8 @@ pub enum Input {
     UpstreamOpened {
         /// The encoded node of the agent, whose fields override those of Envoy's node.
         node: Bytes,
+        /// Name of the server.
+        server: String,
     },
     /// An encoded response of the control plane.
     UpstreamResponse(Bytes),
@@ -97,6 +99,8 @@ pub enum Event {
     Expired { age: Duration },
     /// The control plane sent a type that Envoy does not subscribe to.
     NotSubscribed { type_url: String },
+    /// The server has ended streams after health reports, and gets none for this time.
+    HealthRefused { server: String, pause: Duration },
     /// A type is not stored, because it exceeds a limit.
     NotStored { type_url: String, reason: &'static str },
     /// The configuration could not be stored.
@@ -158,6 +162,8 @@ pub struct ProxyView {
     /// Age of the configuration that Envoy received from the cache; `None` if it received none, or
     /// the control plane has answered since.
     pub stale: Option<Duration>,
+    /// True if the upstream stream carries no health reports, because the server ends streams that do.
+    pub is_health_refused: bool,
     /// Responses of types that Envoy does not subscribe to.
     pub not_subscribed: u64,
     /// Number of types that are not stored, because they exceed a limit.

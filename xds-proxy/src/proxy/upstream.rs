@@ -10,10 +10,17 @@ use crate::type_state::{Content, Delivered, ServerNonce, TypeState};
 use crate::wire::Response;
 
 impl Proxy {
-    pub(super) fn upstream_opened(&mut self, now: Duration, node: Bytes, effects: &mut Vec<Effect>) {
+    pub(super) fn upstream_opened(
+        &mut self,
+        now: Duration,
+        node: Bytes,
+        server: String,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.upstream != Upstream::Connecting {
             return;
         }
+        self.health.opened(now, server);
         self.stream += 1;
         self.node = node;
         let Some(variant) = self.downstream.as_ref().map(|downstream| downstream.variant) else { return };
@@ -116,6 +123,7 @@ impl Proxy {
         if !matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
             return;
         }
+        let is_report_refused = self.health.ended(now, effects);
         self.health.closed(is_rejected, &reason, effects);
         if self.was_stable(now) {
             self.backoff.reset();
@@ -125,7 +133,7 @@ impl Proxy {
         self.reopen_at = None;
         self.is_outage = true;
         self.error = Some(reason);
-        if is_rejected {
+        if is_rejected && !is_report_refused {
             // Another attempt would be rejected too.
             self.backoff.jump_to_max();
         }

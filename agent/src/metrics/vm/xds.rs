@@ -19,6 +19,7 @@ pub struct XdsMetrics {
     response_bytes: Counters<1>,
     stores: Counters<1>,
     types_not_stored: Gauge,
+    health_refused: Gauge,
 }
 
 impl XdsMetrics {
@@ -62,6 +63,11 @@ impl XdsMetrics {
                 "xds_types_not_stored",
                 "Resource types that are not stored, because they exceed a limit",
             ),
+            health_refused: register(
+                to,
+                "xds_health_refused",
+                "1 while the control plane gets no health reports, because it ends xDS streams that carry them",
+            ),
         }
     }
 
@@ -76,6 +82,7 @@ impl XdsMetrics {
         self.envoy_connected.set(view.envoy.is_some().into());
         raise(&self.upstream_streams, view.streams);
         self.types_not_stored.set(i64::try_from(view.not_stored).unwrap_or(i64::MAX));
+        self.health_refused.set(view.is_health_refused.into());
         self.stale_seconds.set(view.stale.unwrap_or_default().as_secs_f64());
         self.last_good_age_seconds.set(view.age.unwrap_or_default().as_secs_f64());
         self.respond("other", "dropped", view.not_subscribed);

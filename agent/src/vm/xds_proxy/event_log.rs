@@ -35,6 +35,13 @@ pub(super) fn log(event: Event, cache: Option<&Path>) {
                 "xDS response dropped: Envoy does not subscribe to its type"
             );
         }
+        Event::HealthRefused { server, pause } => {
+            warn!(
+                server,
+                pause_seconds = pause.as_secs(),
+                "health is not reported: the discovery server ends xDS streams that carry health reports; its next stream after the pause gets one again"
+            );
+        }
         Event::NotStored { type_url, reason } => {
             warn!(
                 type_url = printable(&type_url),

@@ -212,8 +212,9 @@ impl ProxyTask {
                 metrics.vm.reports.connect("ok");
                 self.clear_requests();
                 let variant = self.envoy.as_ref().map_or(Variant::Sotw, |envoy| envoy.variant);
+                let server = connection.origin.to_string();
                 self.upstream.open(connection, variant);
-                Some(Input::UpstreamOpened { node: (self.surroundings.encode_node)() })
+                Some(Input::UpstreamOpened { node: (self.surroundings.encode_node)(), server })
             }
             UpstreamEvent::Response(message) => Some(Input::UpstreamResponse(message)),
             UpstreamEvent::Closed { is_rejected, reason } => {

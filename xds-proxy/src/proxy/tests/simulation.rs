@@ -138,7 +138,7 @@ impl World {
         if self.is_reachable {
             self.has_upstream = true;
             self.server.connected();
-            self.step(Input::UpstreamOpened { node: Bytes::new() });
+            self.step(Input::UpstreamOpened { node: Bytes::new(), server: String::new() });
         } else {
             self.step(Input::UpstreamClosed { is_rejected: false, reason: "refused".to_owned() });
         }
@@ -155,7 +155,9 @@ impl World {
         ready.extend((!self.from_envoy.is_empty()).then_some(4));
         ready.extend((!self.has_downstream).then_some(5));
         ready.extend(self.write.is_some().then_some(6));
-        ready.extend(self.envoy.is_paused().then_some(7));
+        // Warming takes longer than a message.
+        let is_warm = ready.is_empty() || self.random.u32(..8) == 0;
+        ready.extend((self.envoy.is_paused() && is_warm).then_some(7));
         let Some(choice) = self.random.choice(&ready) else { return self.wait() };
         self.now += Duration::from_millis(self.random.u64(0..5));
         match choice {
@@ -212,9 +214,11 @@ impl World {
     fn fault(&mut self) {
         match self.random.u32(0..13) {
             0..4 => {
-                let changes = self.server.change(true);
-                if self.has_upstream {
-                    self.to_proxy.extend(changes);
+                for _ in 0..self.random.u32(1..4) {
+                    let changes = self.server.change(true);
+                    if self.has_upstream {
+                        self.to_proxy.extend(changes);
+                    }
                 }
             }
             4 => self.lose_upstream(),

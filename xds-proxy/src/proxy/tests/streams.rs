@@ -220,39 +220,6 @@ fn old_configurations_and_secrets_are_not_served() {
 }
 
 #[test]
-fn health_follows_the_listener_request_and_is_hidden_from_envoy() {
-    let report = "type.googleapis.com/istio.v1.HealthInformation";
-    for variant in BOTH {
-        let mut tested = Tested::new(variant);
-        tested.step(Input::HealthAttached);
-        tested.open();
-        tested.envoy(CLUSTER, &[], "", "");
-        assert!(!tested.effects.iter().any(|effect| matches!(effect, Effect::Health(_))));
-        // A probe that arrives earlier is kept.
-        tested.server("type.googleapis.com/app_health.v1.Probe", &[], "p1", "n1");
-        assert!(tested.effects.is_empty());
-        tested.envoy(LISTENER, &[], "", "");
-        let health = |effect: &&Effect| matches!(effect, Effect::Health(_));
-        let events: Vec<_> = tested.effects.iter().filter(health).collect();
-        assert!(matches!(
-            events[..],
-            [Effect::Health(HealthEvent::Opened), Effect::Health(HealthEvent::Response(_))]
-        ));
-        // The request for listeners was sent before.
-        assert!(matches!(tested.effects[0], Effect::SendUpstream(_)));
-        let sent = super::support::request(variant, report, &[], "", "").encode(variant);
-        assert_eq!(tested.step(Input::HealthRequest(sent.clone())), [Effect::SendUpstream(sent)]);
-        tested.server(report, &[], "epoch/1", "");
-        assert!(matches!(tested.effects[..], [Effect::Health(HealthEvent::Response(_))]));
-        // After a reconnect the reporter is informed again.
-        tested.lose_upstream();
-        tested.step(Input::HealthAttached);
-        tested.open_upstream();
-        assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
-    }
-}
-
-#[test]
 fn types_without_a_subscription_are_dropped() {
     for variant in BOTH {
         let mut tested = configured(variant);
@@ -294,49 +261,6 @@ fn the_upstream_stream_stays_open_for_the_final_report() {
     assert!(!tested.effects.contains(&Effect::CloseUpstream));
     tested.tick_until(|effect| *effect == Effect::CloseUpstream);
     assert!(tested.now >= LINGER);
-}
-
-/// The final report waits for its acknowledgement, and the agent decides how long.
-#[test]
-fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
-    let report = "type.googleapis.com/istio.v1.HealthInformation";
-    for variant in BOTH {
-        for ends_first in [false, true] {
-            let mut tested = configured(variant);
-            tested.envoy(LISTENER, &[], "", "");
-            tested.step(Input::HealthAttached);
-            assert_eq!(tested.effects, [Effect::Health(HealthEvent::Opened)]);
-            // New certificates do not matter any more either.
-            tested.step(Input::FilesChanged);
-            if ends_first {
-                tested.step(Input::EnvoyClosed);
-                tested.step(Input::Terminating);
-            } else {
-                tested.step(Input::Terminating);
-                tested.step(Input::EnvoyClosed);
-            }
-            tested.now += HOUR;
-            tested.step(Input::Tick);
-            assert!(!tested.effects.contains(&Effect::CloseUpstream), "{variant:?}, {ends_first}");
-            let last = super::support::request(variant, report, &[], "", "").encode(variant);
-            assert_eq!(tested.step(Input::HealthRequest(last.clone())), [Effect::SendUpstream(last)]);
-            tested.server(report, &[], "epoch/2", "");
-            assert!(matches!(tested.effects[..], [Effect::Health(HealthEvent::Response(_))]));
-        }
-    }
-}
-
-#[test]
-fn a_reporter_that_attaches_again_gets_another_stream() {
-    let mut tested = configured(Variant::Sotw);
-    tested.envoy(LISTENER, &[], "", "");
-    tested.step(Input::HealthAttached);
-    tested.step(Input::HealthAttached);
-    // The reporter has dropped its part of the old stream and need not be informed.
-    assert_eq!(tested.effects, [Effect::CloseUpstream]);
-    tested.tick_until(|effect| *effect == Effect::Connect);
-    tested.open_upstream();
-    assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
 }
 
 #[test]

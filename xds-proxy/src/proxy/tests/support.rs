@@ -115,7 +115,8 @@ impl Tested {
     }
 
     pub(super) fn open_upstream(&mut self) {
-        self.step(Input::UpstreamOpened { node: Bytes::from_static(b"\x0a\x05agent") });
+        let node = Bytes::from_static(b"\x0a\x05agent");
+        self.step(Input::UpstreamOpened { node, server: "discovery:15012".to_owned() });
     }
 
     /// Loses the upstream stream and lets time pass until the next attempt.

@@ -53,6 +53,8 @@ pub(super) struct Server {
     collections: BTreeMap<&'static str, Collection>,
     /// True if the server does not send again what a client holds in the current version.
     trusts_versions: bool,
+    /// True if the server sends no response of a type before the one before it is acknowledged.
+    waits_for_verdicts: bool,
     /// True if the server sends no versions of resources, as istiod does.
     omits_versions: bool,
     subscriptions: BTreeMap<&'static str, Subscription>,
@@ -67,11 +69,13 @@ impl Server {
     pub(super) fn new(variant: Variant, mut random: fastrand::Rng) -> Self {
         let repeats_nonces = random.u32(..8) == 0;
         let (trusts_versions, omits_versions) = (random.u32(..4) > 0, random.u32(..4) == 0);
+        let waits_for_verdicts = random.bool();
         let mut server = Self {
             variant,
             random,
             collections: TYPES.map(|of_type| (of_type, Collection::default())).into(),
             trusts_versions,
+            waits_for_verdicts,
             omits_versions,
             subscriptions: BTreeMap::new(),
             has_node: false,
@@ -140,7 +144,8 @@ impl Server {
 
     fn push(&mut self, of_type: &'static str) -> Option<Bytes> {
         let subscription = self.subscriptions.get(of_type)?;
-        if subscription.is_outstanding || self.wanted(of_type, subscription) == subscription.sent {
+        let is_waiting = self.waits_for_verdicts && subscription.is_outstanding;
+        if is_waiting || self.wanted(of_type, subscription) == subscription.sent {
             return None;
         }
         Some(self.respond(of_type))
@@ -211,10 +216,11 @@ impl Server {
                 self.nonces.contains(&format!("{of_type} {}", request.nonce)),
                 "a nonce of another stream"
             );
-            if request.nonce != subscription.nonce {
+            if request.nonce == subscription.nonce {
+                subscription.is_outstanding = false;
+            } else if self.variant == Variant::Sotw {
                 return None;
             }
-            subscription.is_outstanding = false;
         }
         match self.variant {
             Variant::Sotw => {
