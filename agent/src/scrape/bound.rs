@@ -1,9 +1,11 @@
 //! Writes `le` and `quantile` as Prometheus 3 stores them.
 
+use super::line::is_value;
+
 /// Returns a number in the notation of Go's verb `%g`, with `.0` if it would look like an integer:
 /// `1.0`, `0.005`, `1e+06`, `+Inf`. `None` if `text` is no number.
 pub(super) fn normalized(text: &str) -> Option<String> {
-    let value: f64 = text.parse().ok()?;
+    let value: f64 = text.parse().ok().filter(|_| is_value(text))?;
     if value.is_nan() {
         return Some("NaN".to_owned());
     }

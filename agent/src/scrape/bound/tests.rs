@@ -26,7 +26,7 @@ fn numbers_as_prometheus_3_stores_them() {
     ] {
         assert_eq!(normalized(text).as_deref(), Some(expected), "{text}");
     }
-    for text in ["", "abc", "1_0", "0x1p4", "\\\\1"] {
+    for text in ["", "abc", "1_0", "0x1p4", "\\\\1", "-nan", "+NaN", "1e999"] {
         assert_eq!(normalized(text), None, "{text}");
     }
 }
