@@ -56,7 +56,7 @@ const ENVOY_LIMIT: usize = 64 << 20;
 /// Maximum size of an application's metrics in bytes.
 const TARGET_LIMIT: usize = 10 << 20;
 /// Number of chunks that are buffered per source, each of at most 16 KiB.
-const CHUNKS: usize = 4;
+const CHUNKS: usize = 2;
 /// Part of a scrape's time for which a source that pauses may delay the others.
 const PATIENCE: u32 = 100;
 /// The agent among the sources.
