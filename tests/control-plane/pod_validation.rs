@@ -208,6 +208,8 @@ fn generated_pods_stay_valid() {
         check(&pods[index], &injected[index], &plain[index], &after[index]);
         check(&defaulted[index], &reviewed[index], &plain[index], &admitted[index]);
         assert_eq!(injected[index].outcome, reviewed[index].outcome, "Pod of seed {index}");
+        let again = inject(&injected[index].pod, settings_of(index));
+        assert_eq!(again.pod, injected[index].pod, "Pod of seed {index}");
         // The API server derives requests of a declared sidecar from its limits before the template
         // can add them.
         if without_declared_sidecar(&pods[index]) == pods[index] {
