@@ -17,7 +17,7 @@ kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kube
 kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
 # The Go programs of this repository.
-go_programs := "tests/conformance/kubelet-prober tests/pod-validation"
+go_programs := "tests/conformance/kubelet-prober tests/pod-validation tests/kubectl-decoder"
 # Helm for the tests of charts/; must match tests/helm/go.mod.
 helm_version := "4.3.1"
 # The agent for Pods is linked statically: it needs less memory without glibc.
@@ -176,6 +176,10 @@ oracle: _go
 _pod-validator: _go
     {{ go }} build -C tests/pod-validation -buildvcs=false -o ../../target/pod-validation/
 
+# kubectl's decoder of manifests: target/kubectl-decoder/kubectl-decoder
+_kubectl-decoder: _go
+    {{ go }} build -C tests/kubectl-decoder -buildvcs=false -o ../../target/kubectl-decoder/
+
 # Istio's pilot-agent as in its releases: target/istio/pilot-agent
 _pilot-agent: (_istio pilot_agent_tags "pilot-agent")
 
@@ -225,7 +229,7 @@ _debian: _containers
 
 # Everything that the tests need, downloads beside builds
 [parallel]
-_tests: _downloads _binaries oracle _pod-validator
+_tests: _downloads _binaries oracle _pod-validator _kubectl-decoder
 
 _downloads: _envoys _promtool _debian
 

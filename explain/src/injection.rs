@@ -109,8 +109,11 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
     let warning = injection.warnings.into_iter().find(|warning| {
         matches!(
             warning.code,
-            WarningCode::OtherInjector
+            WarningCode::AnnotationSize
+                | WarningCode::OtherInjector
+                | WarningCode::PodResources
                 | WarningCode::PortClash
+                | WarningCode::SecurityContext
                 | WarningCode::Sidecar
                 | WarningCode::TemplateName
         )

@@ -1,6 +1,12 @@
 //! Reads and writes single YAML documents with kubectl's interpretation of values.
 
+mod compose;
+mod scalar;
+
 use serde_json::Value;
+
+use compose::Composer;
+pub use compose::{Content, Entry, Node};
 
 /// Maximum nesting depth.
 pub const DEPTH: usize = 128;
@@ -19,33 +25,43 @@ pub struct YamlError {
 
 /// Parses one document; an empty one is `null`.
 ///
-/// Values are interpreted as kubectl does: `0644` is 420, `yes` is true, `<<` is merged. Unlike
-/// kubectl, which uses the last value of a duplicate key, duplicate keys are an error, as are more
-/// than a million nodes and more than 128 levels.
+/// Values and keys are interpreted as kubectl does: `0644` is 420, `yes` is true, `<<` is merged.
+/// Unlike kubectl, which uses the last value of a duplicate key, duplicate keys are an error, as are
+/// more than a million nodes and more than 128 levels.
 pub fn value(text: &str) -> Result<Value, YamlError> {
     value_within(text, NODES)
 }
 
 /// Like [`value`], with another maximum number of nodes with all aliases expanded.
 pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
-    let budget = serde_saphyr::budget! {
-        max_depth: DEPTH,
-        flow_nesting_limit: DEPTH,
-        max_nodes: nodes,
-        max_events: 4 * nodes,
+    check_characters(text)?;
+    let document = Composer::new(text, nodes).document()?;
+    document.map_or(Ok(Value::Null), Node::into_value)
+}
+
+/// Parses one document and keeps the lines of its fields; `None` if it is empty.
+pub fn tree(text: &str) -> Result<Option<Node>, YamlError> {
+    Composer::new(text, NODES).document()
+}
+
+/// Rejects characters that kubectl rejects, or reads as the end of a line.
+fn check_characters(text: &str) -> Result<(), YamlError> {
+    let reason = |char: char| match char {
+        '\u{85}' | '\u{2028}' | '\u{2029}' => Some("is a line break for kubectl"),
+        '\t' | '\n' | '\r' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'.. => None,
+        _ => Some("is not allowed in YAML"),
     };
-    let options = serde_saphyr::options! {
-        budget: budget,
-        legacy_octal_numbers: true,
-        emit_comments: false,
-        with_snippet: false,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let location = error.location();
-        let (line, column) = location.map_or((1, 1), |location| (location.line(), location.column()));
-        let words = error.without_snippet().to_string();
-        YamlError { line, column, reason: one_line(&words) }
-    })
+    for (line, words) in (1..).zip(text.split('\n')) {
+        for (column, char) in (1..).zip(words.chars()) {
+            if let Some(reason) = reason(char) {
+                let code = u32::from(char);
+                let reason =
+                    format!("the character U+{code:04X} {reason}; write \"\\u{code:04x}\" in double quotes");
+                return Err(YamlError { line, column, reason });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Formats a value with its keys in order and a newline at the end. kubectl reads the same value
@@ -68,19 +84,6 @@ fn holds_tab(value: &Value) -> bool {
         Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\t') || holds_tab(value)),
         _ => false,
     }
-}
-
-/// Returns the first line without the parser's own position at its end.
-fn one_line(words: &str) -> String {
-    let line = words.lines().next().unwrap_or_default();
-    let line = line.split(" at line ").next().unwrap_or(line);
-    if let Some(limit) = line.trim_start_matches("error: ").strip_prefix("budget breached: ") {
-        let is_depth = limit.starts_with("Depth");
-        return if is_depth { format!("more than {DEPTH} levels") } else { "too many values".to_owned() };
-    }
-    // The parser adds advice for programmers here.
-    let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or(line);
-    line.trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

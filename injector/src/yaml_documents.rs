@@ -46,10 +46,17 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     let mut documents = Vec::new();
     let mut number = 0;
     let mut line = 1;
+    let mut after_end = false;
     for range in split_documents(text) {
         let piece = &text[range];
         let next_line = line + piece.matches('\n').count();
-        for document in piece_documents(piece, line, number) {
+        let ignored = ignored_by_kubectl(piece, after_end);
+        after_end = piece.lines().next_back().is_some_and(|line| is_marker(line, "..."));
+        let read = match ignored {
+            Some((index, reason)) => fail(line + index, 1, number + 1, reason),
+            None => piece_documents(piece, line, number),
+        };
+        for document in read {
             number =
                 document.as_ref().map_or_else(|error| error.number, |document| document.number).max(number);
             documents.push(document);
@@ -59,27 +66,23 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     documents
 }
 
-/// Splits at the lines `---` and `...`. YAML does not allow them at column 0 inside a scalar.
+/// Splits at lines that begin with `---`, as kubectl does, and at the lines `...`.
 fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut at, mut directive) = (0, 0, false);
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
-        let word = line.trim_end_matches(['\n', '\r']);
-        let marks = |marker: &str| {
-            word.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
-        };
-        if marks("---") {
+        if line.starts_with("---") {
             // A directive belongs to the document after the next marker.
             if !directive && at > start {
                 pieces.push(start..at);
                 start = at;
             }
             directive = false;
-        } else if marks("...") {
+        } else if is_marker(line, "...") {
             pieces.push(start..next);
             start = next;
-        } else if word.starts_with('%') && text[start..at].lines().all(is_blank) {
+        } else if line.starts_with('%') && text[start..at].lines().all(is_blank) {
             directive = true;
         }
         at = next;
@@ -90,16 +93,39 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
+/// Returns true if a line is a marker, which a comment may follow.
+fn is_marker(line: &str, marker: &str) -> bool {
+    let rest = line.trim_end().strip_prefix(marker);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// Returns the index of the first line of a document that kubectl does not read, and the reason.
+fn ignored_by_kubectl(piece: &str, after_end: bool) -> Option<(usize, &'static str)> {
+    let first = piece.lines().next()?;
+    if let Some(rest) = first.strip_prefix("---") {
+        let is_alone = rest.trim().is_empty() || is_marker(first, "---") && rest.trim().starts_with('#');
+        return (!is_alone).then_some((0, "kubectl accepts only a comment after ---; begin a new line"));
+    }
+    let index = piece.lines().position(|line| !is_blank(line) && !is_marker(line, "..."))?;
+    after_end.then_some((index, "kubectl ignores what follows ...; begin a new document with ---"))
+}
+
 /// Returns true if a line has no content: only whitespace, a comment or a directive.
 fn is_blank(line: &str) -> bool {
     let line = line.trim_start_matches('\u{feff}').trim_start();
     line.is_empty() || line.starts_with(['#', '%'])
 }
 
+fn fail<'a>(
+    line: usize,
+    column: usize,
+    number: usize,
+    reason: &str,
+) -> Vec<Result<Document<'a>, StreamError>> {
+    vec![Err(StreamError { line, column, number, reason: reason.to_owned() })]
+}
+
 fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Document<'_>, StreamError>> {
-    let fail = |line, column, number, reason: &str| {
-        vec![Err(StreamError { line, column, number, reason: reason.to_owned() })]
-    };
     if piece.len() > DOCUMENT_LIMIT {
         return fail(line, 1, before + 1, "more than 8 MiB");
     }
@@ -176,16 +202,10 @@ impl Document<'_> {
         let mut head = String::new();
         for line in self.text.lines() {
             let line = line.trim_start_matches('\u{feff}');
-            let marker = line.strip_prefix("---").map(str::trim_start);
-            match marker {
-                Some(rest) if rest.is_empty() || rest.starts_with('#') => head.push_str(line.trim_end()),
-                Some(_) => {
-                    head.push_str("---\n");
-                    break;
-                }
-                None if is_blank(line) => head.push_str(line.trim_end()),
-                None => break,
+            if !is_blank(line) && !line.starts_with("---") {
+                break;
             }
+            head.push_str(line.trim_end());
             head.push('\n');
         }
         let end = self.text.lines().next_back().is_some_and(|line| line.trim_end() == "...");

@@ -15,6 +15,7 @@ mod explain_support;
 mod failed_mount;
 mod inject;
 mod inject_trees;
+mod kubectl_decoder;
 mod lint;
 mod mass_silence;
 mod monitoring;

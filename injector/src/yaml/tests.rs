@@ -16,7 +16,15 @@ fn scalars_are_read_as_kubectl_reads_them() {
         ("a: 0x10", json!({"a": 16})),
         ("a: 08", json!({"a": 8.0})),
         ("a: ~", json!({"a": null})),
-        ("x: &x {a: 1}\ny: {<<: *x, b: 2}", json!({"x": {"a": 1}, "y": {"b": 2, "a": 1}})),
+        ("x: &x {a: 1}\nz: {<<: *x, b: 2}", json!({"x": {"a": 1}, "z": {"b": 2, "a": 1}})),
+        ("a: 123e4567", json!({"a": "123e4567"})),
+        ("{0644: a, 1e3: b, on: c}", json!({"420": "a", "1000": "b", "true": "c"})),
+        ("{a: 2, <<: {a: 1}}", json!({"a": 1})),
+        ("{<<: {a: 1}, a: 2}", json!({"a": 2})),
+        ("{<<: [{a: 1}, {a: 2, b: 2}]}", json!({"a": 1, "b": 2})),
+        ("'<<': {a: 1}", json!({"<<": {"a": 1}})),
+        ("[! 12, !x 12, !!str 12, !!int '12']", json!(["12", "12", "12", 12])),
+        ("[&a 1, *a]", json!([1, 1])),
         ("8080: a", json!({"8080": "a"})),
         ("a: 12345678901234567890", json!({"a": 12_345_678_901_234_567_890_u64})),
         ("", json!(null)),
@@ -39,6 +47,28 @@ fn written_yaml_is_read_back() {
 fn text_with_tabs_is_not_written_as_a_block_scalar() {
     assert!(!text(&json!({"a": "\tx\ny"})).contains('|'));
     assert!(text(&json!({"a": "x\ny\n"})).contains('|'));
+}
+
+#[test]
+fn what_kubectl_refuses_or_reads_in_another_way_has_a_position() {
+    for (text, position, words) in [
+        ("a: 1\nb: .inf\n", (2, 4), "is not a number in JSON"),
+        ("~: 1", (1, 1), "null is not a key"),
+        ("a:\n  18446744073709551615: b", (2, 3), "too large for a key"),
+        ("[a]: b", (1, 1), "a key must be a scalar"),
+        ("1: a\n'1': b", (2, 1), "duplicate mapping key: 1"),
+        ("on: a\nyes: b", (2, 1), "duplicate mapping key: true"),
+        ("<<: 1", (1, 5), "must be a mapping"),
+        ("a: &x [*x]", (1, 8), "an alias of a value that contains it"),
+        ("a: !!int x", (1, 10), "\"x\" is not an integer"),
+        ("a: x\u{2028}y", (1, 5), "U+2028 is a line break for kubectl"),
+        ("# \u{7f}", (1, 3), "U+007F is not allowed"),
+        ("%YAML 1.2\n---\na: 1", (1, 1), "directives"),
+    ] {
+        let error = value(text).expect_err(text);
+        assert_eq!((error.line, error.column), position, "{text:?}: {error}");
+        assert!(error.reason.contains(words), "{text:?}: {error}");
+    }
 }
 
 #[test]
