@@ -94,6 +94,8 @@ class Runs(unittest.TestCase):
             environment[suite.LATER] = str(later)
         output = io.StringIO()
         with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(output):
+            if not later:
+                os.environ.pop(suite.LATER, None)
             code = suite.main(["demo", "--test", "demo", "--", "--ignored", *options])
         return code, output.getvalue()
 
