@@ -4,6 +4,7 @@ mod faults;
 mod setup;
 mod shutdown;
 mod storage;
+mod versions;
 
 use std::fs::Permissions;
 use std::net::SocketAddr;

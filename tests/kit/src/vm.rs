@@ -18,4 +18,5 @@ pub mod push_server;
 pub mod scripted_ads;
 pub mod stranger;
 pub mod traffic;
+pub mod versioned_ads;
 pub mod xds_resources;
