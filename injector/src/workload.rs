@@ -62,6 +62,31 @@ impl PodLocation {
         items.fold(document, |value, index| &value["items"][index])
     }
 
+    /// Returns the objects that contain the Pod template, from the outermost: the object, and for
+    /// example the Job template of a CronJob; each with its path in the object. A Pod has none.
+    pub fn objects_above<'a>(&self, document: &'a Value) -> Vec<(String, &'a Value)> {
+        let keys = self.path.iter().skip_while(|step| matches!(step, Step::Item(_)));
+        let keys: Vec<&Step> = keys.collect();
+        let mut value = self.object_in(document);
+        let mut objects = Vec::new();
+        for (index, step) in keys.iter().enumerate() {
+            if value.get("metadata").is_some_and(Value::is_object) {
+                let path = keys.iter().take(index).map(|step| (*step).clone()).collect::<Vec<_>>();
+                objects.push((dotted(&path), value));
+            }
+            if let Step::Key(key) = step {
+                value = &value[key.as_ref()];
+            }
+        }
+        objects
+    }
+
+    /// Converts a field of the Pod to a field of the object: `spec.template.metadata`.
+    pub fn template_field(&self, field: &str) -> String {
+        let items = self.path.iter().take_while(|step| matches!(step, Step::Item(_))).count();
+        join(dotted(&self.path[items..]), field)
+    }
+
     /// Converts a field of the object to a field of the document: `items[3].metadata.name`.
     pub fn object_field(&self, field: &str) -> String {
         let items = self.path.iter().take_while(|step| matches!(step, Step::Item(_))).count();

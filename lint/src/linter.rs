@@ -57,6 +57,7 @@ pub fn lint(document: &Value, options: &Options) -> Report {
         };
         let mut findings = Findings::new(&location);
         rules::injection::check(document, &location, options, &mut findings);
+        rules::placement::check(document, &location, &mut findings);
         if !findings.violates(&INVALID_OBJECT) {
             let pod = PodView::new(&location, document, options);
             rules::check(&pod, options, &mut findings);

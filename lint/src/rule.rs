@@ -1,9 +1,11 @@
 //! The rules: codes, severities and texts. The checks are in `crate::rules`.
 
 mod injection;
+mod placement;
 mod probes;
 
 pub use injection::*;
+pub use placement::*;
 pub use probes::*;
 
 /// The severity of a finding.
@@ -65,8 +67,9 @@ macro_rules! rules {
 use rules;
 
 /// Returns all rules in the order of their codes.
-pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> =
-    std::sync::LazyLock::new(|| PROBE_RULES.iter().chain(INJECTION_RULES).copied().collect());
+pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock::new(|| {
+    PROBE_RULES.iter().chain(INJECTION_RULES).chain(PLACEMENT_RULES).copied().collect()
+});
 
 /// Returns the rule with this code, in upper or lower case.
 pub fn by_code(code: &str) -> Option<&'static Rule> {

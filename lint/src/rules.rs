@@ -4,6 +4,7 @@ pub(crate) mod api_version;
 mod handlers;
 pub(crate) mod injection;
 mod liveness;
+pub(crate) mod placement;
 mod readiness;
 mod termination;
 mod unknown_fields;

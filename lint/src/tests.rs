@@ -3,6 +3,7 @@
 
 mod invalid;
 mod page;
+mod placement;
 mod real;
 mod reports;
 mod texts;

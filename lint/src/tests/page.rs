@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{example, updates_golden};
-use crate::rule::{INJECTION_RULES, PROBE_RULES};
+use crate::rule::{INJECTION_RULES, PLACEMENT_RULES, PROBE_RULES};
 use crate::{IGNORE_ANNOTATION, RULES};
 
 const HEAD: &str = include_str!("page/head.md");
@@ -12,9 +12,9 @@ const HEAD: &str = include_str!("page/head.md");
 const INJECTION: &str = "## Rules about injection
 
 `app-health inject` does not change what it cannot rewrite correctly. These rules report it before
-you inject; [the injector](injection.md#warnings) has the same words. They depend on the flags of
-`inject`, which `lint` has too. The findings `named-port`, `host`, `init-container` and
-`container-name` do not depend on them.
+you inject; [the injector](injection.md#warnings) has the same words, except for `wrong-place`, which
+only `lint` reports. They depend on the flags of `inject`, which `lint` has too. The findings
+`named-port`, `host`, `init-container` and `container-name` do not depend on them.
 ";
 
 /// Renders docs/lint.md.
@@ -42,7 +42,7 @@ fn page() -> String {
     }
     let _ = write!(page, "\n{INJECTION}\n| code | name | severity | what it finds | why | what to do |\n");
     page.push_str("| --- | --- | --- | --- | --- | --- |\n");
-    for rule in INJECTION_RULES {
+    for rule in INJECTION_RULES.iter().chain(PLACEMENT_RULES) {
         let _ = writeln!(
             page,
             "| {} | `{}` | {} | {} | {} | {} |",
