@@ -1,5 +1,7 @@
 //! Builds a tree from the events of the parser: resolves aliases, merges `<<`, and limits the size.
 
+mod entries;
+
 use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle};
@@ -7,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::scalar::{KeyType, Scalar};
 use super::{DEPTH, YamlError};
+use entries::Entries;
 
 /// The prefix of YAML's own tags.
 const TAGS: &str = "tag:yaml.org,2002:";
@@ -254,57 +257,6 @@ impl<'a> Composer<'a> {
             entries.insert(entry, &span)?;
         }
     }
-}
-
-/// The entries of a mapping, with the index of each key.
-#[derive(Default)]
-struct Entries {
-    list: Vec<Entry>,
-    index: HashMap<String, usize>,
-}
-
-impl Entries {
-    fn insert(&mut self, entry: Entry, span: &Span) -> Result<(), YamlError> {
-        let Some(index) = self.index.get(&entry.key) else {
-            self.index.insert(entry.key.clone(), self.list.len());
-            self.list.push(entry);
-            return Ok(());
-        };
-        let known = &mut self.list[*index];
-        let is_duplicate = !entry.is_merged && !known.is_merged;
-        // Of two keys with different types, kubectl chooses one at random.
-        if is_duplicate || known.key_type != entry.key_type {
-            return Err(error_at(span, format!("duplicate mapping key: {}", entry.key)));
-        }
-        // kubectl uses the last one, be it merged or not.
-        let is_merged = known.is_merged && entry.is_merged;
-        *known = Entry { is_merged, ..entry };
-        Ok(())
-    }
-
-    fn merge(&mut self, content: Content, span: &Span) -> Result<(), YamlError> {
-        let mappings = match content {
-            Content::Mapping(entries) => vec![entries],
-            // The first mapping of a list has precedence.
-            Content::List(nodes) => nodes
-                .into_iter()
-                .rev()
-                .map(|node| match node.content {
-                    Content::Mapping(entries) => Ok(entries),
-                    _ => Err(not_mergeable(span)),
-                })
-                .collect::<Result<_, _>>()?,
-            Content::Scalar(_) => return Err(not_mergeable(span)),
-        };
-        for entry in mappings.into_iter().flatten() {
-            self.insert(Entry { is_merged: true, ..entry }, span)?;
-        }
-        Ok(())
-    }
-}
-
-fn not_mergeable(span: &Span) -> YamlError {
-    error_at(span, "the value of << must be a mapping or a list of mappings")
 }
 
 fn scan_error(found: &ScanError) -> YamlError {
