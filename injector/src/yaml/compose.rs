@@ -87,7 +87,7 @@ pub(super) struct Composer<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Anchor>,
-    /// Nodes with all aliases expanded.
+    /// Nodes with all aliases expanded, and copies for anchors.
     nodes: usize,
     limit: usize,
     /// The number of flow collections, such as `[a, b]`, around the next node.
@@ -176,7 +176,10 @@ impl<'a> Composer<'a> {
         };
         let node = Node { line: span.start.line(), column: span.start.col() + 1, content };
         if anchor != NO_ANCHOR {
-            self.anchors.insert(anchor, Some((node.clone(), self.nodes - before)));
+            // The copy counts, too: anchors in anchors would multiply the memory by their depth.
+            let size = self.nodes - before;
+            self.count(size, span)?;
+            self.anchors.insert(anchor, Some((node.clone(), size)));
         }
         Ok(node)
     }

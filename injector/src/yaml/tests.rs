@@ -84,4 +84,7 @@ fn errors_have_a_line() {
         assert!(!error.reason.is_empty() && !error.reason.contains('\n'), "{error}");
     }
     value(&bomb).expect_err("too many nodes");
+    let nested: String = (0..100).map(|level| format!("&a{level} [")).collect();
+    let nested = nested + &"1,".repeat(20_000) + &"]".repeat(100);
+    assert_eq!(value(&nested).expect_err("too many nodes").reason, "too many values");
 }
