@@ -118,9 +118,14 @@ fn report_of(input: &Value) -> Report {
     })
 }
 
+/// Returns true if golden files are to be rewritten.
+fn is_update() -> bool {
+    std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN")
+}
+
 #[test]
 fn goldens() {
-    let update = std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN");
+    let update = is_update();
     let mut wrong = Vec::new();
     for (file, input) in inputs() {
         let actual = text::render(&report(&input), NOW);

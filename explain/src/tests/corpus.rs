@@ -147,7 +147,7 @@ fn check_page(table: &str) {
     let page = fs::read_to_string(&file).expect("the page");
     let (before, rest) = page.split_once(BEGIN).expect("the beginning of the table");
     let (old, after) = rest.split_once(END).expect("the end of the table");
-    if std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN") {
+    if super::is_update() {
         fs::write(&file, format!("{before}{BEGIN}{table}{END}{after}")).expect("the page can be written");
     } else {
         assert_eq!(old, table, "run with UPDATE_GOLDEN=1 and review the diff");
