@@ -24,8 +24,8 @@ pub fn timeout() -> Duration {
 
 /// Multiplies the usual limit by a factor. A value that is no number of at least 1 changes nothing.
 fn scaled(slowness: Option<String>) -> Duration {
-    let factor = slowness.and_then(|value| value.parse::<f64>().ok()).unwrap_or(1.0);
-    USUAL_TIMEOUT.mul_f64(factor.clamp(1.0, 100.0))
+    let factor = slowness.and_then(|value| value.parse::<f64>().ok()).filter(|factor| *factor >= 1.0);
+    USUAL_TIMEOUT.mul_f64(factor.unwrap_or(1.0).min(100.0))
 }
 
 /// Waits until `condition` returns true.
