@@ -10,7 +10,10 @@ trap 'exit 1' INT TERM HUP
 round=1
 while [ "$round" -le "$count" ]; do
     echo "== round $round of $count"
+    .tools/venv/bin/python -B tests/runner/flaky.py --begin
     just _it
+    # A test that passes only when it is run alone fails the round.
+    .tools/venv/bin/python -B tests/runner/flaky.py --none
     round=$((round + 1))
 done
 echo "$count passed, 0 failed"

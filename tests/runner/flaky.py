@@ -1,7 +1,8 @@
 """Tests that failed and then passed alone, in the last run: printed by `./justw flaky`.
 
 A run lists them in target/test-runs/flaky.jsonl. The retry keeps a slow machine from failing a run;
-each test in the list is to be mended. More than MOST of them fail the run (`--check`)."""
+each test in the list is to be mended. More than MOST of them fail the run (`--check`); where tests are
+repeated in order to find them, a single one does (`--none`)."""
 
 import json
 import sys
@@ -41,7 +42,8 @@ def line(entry):
 
 
 def main(arguments):
-    """Prints the list. With --check, returns 1 if it is longer than MOST; with --begin, empties it."""
+    """Prints the list and returns the exit code: 1 if it is longer than MOST with --check, or not empty
+    with --none. With --begin, empties the list."""
     if arguments == ["--begin"]:
         begin()
         return 0
@@ -49,7 +51,8 @@ def main(arguments):
     for entry in found:
         print(line(entry))
     print(f"{len(found)} flaky tests in the last run")
-    return int(arguments == ["--check"] and len(found) > MOST)
+    most = {"--check": MOST, "--none": 0}
+    return int(any(len(found) > most[argument] for argument in arguments))
 
 
 if __name__ == "__main__":

@@ -154,6 +154,8 @@ class Runs(unittest.TestCase):
             flaky.add("envoy", f"test{number}", None, 2.0, "some.log")
         code, output = check()
         self.assertEqual(code, 0)
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual((flaky.main([]), flaky.main(["--none"])), (0, 1))
         self.assertIn("flaky: envoy test0: failed after ? s, passed alone after 2.0 s, log: some.log", output)
         flaky.add("envoy", "one more", 1.0, 2.0, "some.log")
         self.assertEqual(check()[0], 1)
