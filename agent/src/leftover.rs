@@ -1,4 +1,4 @@
-//! Ends an Envoy that an agent before this one left behind. Envoy gets a signal when its agent dies, but
+//! Ends an Envoy that a previous agent left behind. Envoy gets a signal when its agent exits, but
 //! the kernel cancels this for an executable with file capabilities, and a script can ignore the signal.
 //! Such an Envoy keeps its ports, next to the new one. So `launch` records each Envoy in the state
 //! directory before it executes it.

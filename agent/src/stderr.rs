@@ -13,7 +13,7 @@ use crate::json_line;
 
 /// Maximum size of the queue in bytes; lines that do not fit are dropped and counted.
 const QUEUE_LIMIT: usize = 128 * 1024;
-/// The part of the queue that lines of Envoy may use, so that there is room for those of the agent.
+/// The part of the queue that lines of Envoy may use, which leaves room for lines of the agent.
 pub const ENVOY_LIMIT: usize = QUEUE_LIMIT / 2;
 /// If nothing is read from stderr for this time, lines of Envoy are dropped.
 const STALL_TIMEOUT: Duration = Duration::from_secs(1);

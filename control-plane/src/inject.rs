@@ -132,7 +132,7 @@ fn write(target: &OutputTarget, results: &[InjectedSource], format: Option<Forma
         OutputTarget::Stdout => files::write_stdout(&output::stream(results, format))?,
         OutputTarget::File(path) => {
             let text = output::stream(results, format);
-            // A file with nothing in it would hide that everything was refused.
+            // An empty file would hide that everything was refused.
             if !(text.is_empty() && is_refused) {
                 files::write(path, &text)?;
             }

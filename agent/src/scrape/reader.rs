@@ -9,7 +9,7 @@ pub struct Reader {
     /// whole response.
     pub is_prometheus: bool,
     /// True for Prometheus 3, which stores the `le` `1` as `1.0` if the last `TYPE` line says that
-    /// this is a histogram, and likewise `quantile`. In a merged response, that line may belong to
+    /// this is a histogram, and `quantile` of a summary. In a merged response, that line may belong to
     /// another family.
     pub normalizes_bounds: bool,
     /// True if the scraper accepts names in quotes, such as `{"a.b"}`.

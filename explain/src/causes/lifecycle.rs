@@ -37,7 +37,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-/// Returns whether a failed Pod comes back: only a controller creates another one.
+/// Returns whether a failed Pod is replaced: only a controller creates another one.
 fn replacement(view: &View<'_>, reason: &str) -> &'static str {
     let is_of_job = list(&view.pod["metadata"]["ownerReferences"]).iter().any(|owner| owner["kind"] == "Job");
     match () {

@@ -114,7 +114,7 @@ async fn server() -> VersionedAds {
 }
 
 /// Envoy sends no request for clusters while one of them warms, and then one with the version of the
-/// newest response and the error of the one before.
+/// newest response and the error of the previous one.
 #[tokio::test]
 async fn an_error_of_an_older_response_rejects_no_newer_one() {
     let server = server().await;

@@ -33,7 +33,7 @@ const CASES: [Case; 8] = [
         sent: &[("n2", false), ("n3", true)],
         counted: (1, 1),
     },
-    // The newest response was rejected, and the one before it was not.
+    // The newest response was rejected, and the previous one was not.
     Case { versions: &["c2", "c3"], accepted: 1, has_error: true, sent: &[("n3", false)], counted: (1, 1) },
     Case { versions: &["c2", "c3"], accepted: 0, has_error: true, sent: &[("n3", false)], counted: (0, 1) },
     // A server that uses a version again: Envoy receives another one.

@@ -53,7 +53,7 @@ pub(super) struct Server {
     collections: BTreeMap<&'static str, Collection>,
     /// True if the server does not send again what a client holds in the current version.
     trusts_versions: bool,
-    /// True if the server sends no response of a type before the one before it is acknowledged.
+    /// True if the server sends no response of a type until the previous one is acknowledged.
     waits_for_verdicts: bool,
     /// True if the server sends no versions of resources, as istiod does.
     omits_versions: bool,
