@@ -10,8 +10,17 @@ busy=$!
 trap 'kill "$busy" 2>/dev/null; rm -rf "$clone"' EXIT
 trap 'exit 1' INT TERM HUP
 git clone --quiet --no-hardlinks "$root" "$clone/app-health"
+# justw has put the tools of this checkout on the PATH; the clone must install its own.
+PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -vxF "$root/.tools/bin" | paste -sd: -)
+export PATH
 begin=$(date +%s)
 status=0
 CI=true bash "$clone/app-health/.ci/run" </dev/null || status=$?
-echo "pre-submit: .ci/run took $(($(date +%s) - begin)) s and returned $status"
+logs=$root/target/pre-submit
+rm -rf "$logs"
+mkdir -p "$logs"
+for folder in test-logs test-runs; do
+    [ ! -d "$clone/app-health/target/$folder" ] || cp -R "$clone/app-health/target/$folder" "$logs/"
+done
+echo "pre-submit: .ci/run took $(($(date +%s) - begin)) s and returned $status; logs are in target/pre-submit"
 exit "$status"
