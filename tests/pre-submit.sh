@@ -5,6 +5,8 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 [ -z "$(git -C "$root" status --porcelain)" ] || echo "pre-submit: uncommitted changes are not tested" >&2
 clone=$(mktemp -d "${TMPDIR:-/tmp}/app-health-XXXXXX")
+# Some tests run programs as other users, who must be able to read the clone.
+chmod 755 "$clone"
 sh -c 'while :; do :; done' &
 busy=$!
 trap 'kill "$busy" 2>/dev/null; rm -rf "$clone"' EXIT
