@@ -4,6 +4,7 @@ mod declared;
 pub(crate) mod failures;
 pub(crate) mod meaning;
 mod table;
+mod undeclared_port;
 
 use probe::path::ProbePath;
 use probe::reason::Reason;
@@ -78,6 +79,11 @@ pub struct ProbeRow {
     /// The error that kubelet reports, if it got no status.
     #[serde(skip)]
     pub(crate) error: Option<ProbeError>,
+    /// True if kubelet cannot perform the probe. It discards such a result (`doProbe` in
+    /// pkg/kubelet/prober/worker.go), so the initial one remains: a readiness or startup probe has not
+    /// succeeded, and a liveness or startup probe has not failed.
+    #[serde(skip)]
+    pub(crate) is_discarded: bool,
 }
 
 impl ProbeRow {
@@ -130,13 +136,15 @@ fn row(
         advice: String::new(),
         certain: true,
         error: None,
+        is_discarded: false,
     };
     let context = ProbeContext { situation, pod, container, kind, destination };
     let answer =
         situation.answers.iter().find(|answer| answer.container == container.name && answer.kind == kind);
+    let undeclared_port = undeclared_port::name(container, sent);
     match answer {
         _ if !is_sent(container, kind) => not_sent(&mut row, container, kind),
-        _ if has_unknown_port(container, sent) => unknown_port(&mut row, sent),
+        _ if let Some(port) = undeclared_port => undeclared_port::describe(&mut row, port),
         None => from_kubelet(&mut row, context, events),
         Some(answer) => {
             row.milliseconds = Some(answer.milliseconds);
@@ -202,24 +210,6 @@ fn not_sent(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind) {
             .to_owned();
 }
 
-fn has_unknown_port(container: &Container<'_>, sent: &Value) -> bool {
-    // kubelet also accepts a number in quotes.
-    unnamed(sent).is_some_and(|name| named_port(container, name).is_none() && name.parse::<u16>().is_err())
-}
-
-/// Returns the name of the port to which kubelet sends a probe, if it has a name.
-fn unnamed(sent: &Value) -> Option<&str> {
-    ["httpGet", "tcpSocket"].into_iter().find_map(|handler| sent[handler]["port"].as_str())
-}
-
-/// kubelet reports an error and no failure, so neither counts; the container never gets ready.
-fn unknown_port(row: &mut ProbeRow, sent: &Value) {
-    row.state = State::Failing;
-    row.error = Some(ProbeError::NamedPort);
-    row.text = format!("the container declares no port with the name {}", unnamed(sent).unwrap_or_default());
-    advice::of_error(ProbeError::NamedPort, row.destination).0.clone_into(&mut row.advice);
-}
-
 fn response(row: &mut ProbeRow, context: ProbeContext<'_>, status: u16, body: &str) {
     if (200..400).contains(&status) {
         row.status = Some(status);
@@ -271,8 +261,21 @@ fn from_kubelet(row: &mut ProbeRow, context: ProbeContext<'_>, events: &[Event])
         ProbeKind::Startup => !container.is_started(),
         ProbeKind::Liveness => false,
     };
+    let is_discarded = failures::are_errors(container.name, kind, events);
     match last {
-        Some(event) if is_failing => fails(row, context.of_event(event)),
+        Some(event) if is_failing => {
+            fails(row, context.of_event(event));
+            row.is_discarded = is_discarded;
+        }
+        Some(event)
+            if kind == ProbeKind::Liveness
+                && is_discarded
+                && failures::is_current(context.situation, container, event) =>
+        {
+            fails(row, context.of_event(event));
+            row.is_discarded = true;
+            row.state = State::Unknown;
+        }
         _ if kind == ProbeKind::Readiness && container.is_ready() => {
             row.state = State::Passing;
             "kubelet counts it as passed".clone_into(&mut row.text);

@@ -111,7 +111,7 @@ fn by_probe(
     terminated: Terminated<'_>,
     kind: ProbeKind,
 ) -> Finding {
-    let failure = super::probe::last_failure(view, container.name, kind);
+    let failure = super::probe::last_counted_failure(view, container.name, kind);
     let why = failure.as_ref().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
     let is_certain = failure.as_ref().is_some_and(|failure| failure.certain);
     let fault = failure.as_ref().map_or(Fault::Application, |failure| failure.fault);

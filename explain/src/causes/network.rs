@@ -10,10 +10,6 @@ use crate::situation::ProbeResult;
 use crate::view::View;
 use crate::wording::probe::ProbeError;
 
-/// How old the newest event may be if a probe still fails, in seconds: kubelet sends no more than one
-/// event in five minutes about a Pod that has had many.
-const CURRENT: u64 = 330;
-
 /// Where the requests of kubelet end.
 struct Blocked<'a> {
     container: &'a str,
@@ -116,13 +112,12 @@ fn of_event<'a>(
     (destination, port): (Destination, String),
 ) -> Option<Blocked<'a>> {
     let age = view.seconds_since(&event.last)?;
-    let started = container.status["state"]["running"]["startedAt"].as_str();
-    let is_of_this_run = started.and_then(|started| view.seconds_since(started)).is_none_or(|run| age <= run);
     let message = failures::message_of(event);
     let error = ProbeError::of(message);
     let period = container.spec[kind.field()]["periodSeconds"].as_u64().filter(|period| *period > 0);
     let is_now = age <= period.unwrap_or(10).saturating_mul(2);
-    (age <= CURRENT && is_of_this_run && error.is_of_network()).then_some(Blocked {
+    let is_current = failures::is_current(view.situation, container, event);
+    (is_current && error.is_of_network()).then_some(Blocked {
         container: container.name,
         port,
         message,

@@ -11,6 +11,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut notes = Vec::new();
     notes.extend(view.probes.iter().filter(|row| row.is_slow()).map(slow));
     notes.extend(view.probes.iter().filter_map(|row| super::probe::flapping(view, row)));
+    notes.extend(view.probes.iter().filter_map(super::probe::without_effect));
     notes.extend(view.probes.iter().filter_map(|row| not_rewritten(view, row)));
     notes.extend(view.injection.warnings.iter().map(|warning| {
         Finding::note(

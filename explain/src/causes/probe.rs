@@ -3,6 +3,7 @@
 use crate::causes::network;
 use crate::clock::Timestamp;
 use crate::container::Role;
+use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::probes::meaning::{Meaning, ProbeContext};
 use crate::probes::{ProbeRow, State, failures, is_copied};
@@ -52,10 +53,12 @@ fn startup(view: &View<'_>, row: &ProbeRow) -> Finding {
     };
     let allowed =
         number("initialDelaySeconds", 0) + number("periodSeconds", 10) * number("failureThreshold", 3);
-    let text = format!(
-        "the startup probe has not succeeded yet, and kubelet kills the container {allowed} s after its start: {}",
-        row.text
-    );
+    let consequence = if row.is_discarded {
+        "kubelet cannot perform it, so the container neither counts as started nor is killed".to_owned()
+    } else {
+        format!("kubelet kills the container {allowed} s after its start")
+    };
+    let text = format!("the startup probe has not succeeded yet, and {consequence}: {}", row.text);
     Finding::broken(Code::Startup, text, row.advice.clone()).certain_if(row.certain)
 }
 
@@ -97,10 +100,34 @@ pub(super) fn flapping(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
     Some(Finding::note(Code::ProbeRecovered, text, advice).about(&row.container))
 }
 
+/// Returns a note if kubelet cannot perform a liveness probe, so that it never restarts the container.
+pub(super) fn without_effect(row: &ProbeRow) -> Option<Finding> {
+    let is_without_effect = row.probe == ProbeKind::Liveness && row.is_discarded;
+    is_without_effect.then(|| {
+        // The next attempt may succeed, unless the probe itself is wrong.
+        let begin = if row.certain {
+            "the liveness probe has no effect"
+        } else {
+            "kubelet could not perform the liveness probe, and ignores that"
+        };
+        Finding::note(Code::Probe, format!("{begin}: {}", row.text), row.advice.clone())
+            .certain_if(row.certain)
+            .about(&row.container)
+    })
+}
+
 /// Returns what the newest event about a failure of this probe means.
 pub(super) fn last_failure(view: &View<'_>, container: &str, kind: ProbeKind) -> Option<Meaning> {
+    meaning(view, container, kind, failures::last_event(container, kind, &view.events)?)
+}
+
+/// Returns what the newest failure of this probe means that kubelet has counted.
+pub(super) fn last_counted_failure(view: &View<'_>, container: &str, kind: ProbeKind) -> Option<Meaning> {
+    meaning(view, container, kind, failures::last_counted(container, kind, &view.events)?)
+}
+
+fn meaning(view: &View<'_>, container: &str, kind: ProbeKind, event: &Event) -> Option<Meaning> {
     let row = view.probes.iter().find(|row| row.container == container && row.probe == kind)?;
-    let event = failures::last_event(container, kind, &view.events)?;
     let container = view.containers.iter().find(|each| each.name == container)?;
     let (situation, pod, destination) = (view.situation, view.pod, row.destination);
     Some(ProbeContext { situation, pod, container, kind, destination }.of_event(event))

@@ -2,12 +2,17 @@
 
 use probe::reason::Reason;
 
+use crate::clock::Timestamp;
+use crate::container::Container;
 use crate::event::Event;
 use crate::metrics::samples;
 use crate::requests::ProbeKind;
 use crate::situation::Situation;
 
 const PROBES: &str = "app_health_probes_total";
+/// How old the newest event may be if a probe still fails, in seconds: kubelet sends no more than one
+/// event in five minutes about a Pod that has had many.
+const CURRENT: u64 = 330;
 
 /// Returns the number of failures that the filter has counted since Envoy started, or that events
 /// report; `None` if neither was read.
@@ -98,6 +103,30 @@ fn of<'a>(container: &'a str, kind: ProbeKind, events: &'a [Event]) -> impl Iter
 /// Returns the newest event about a failure of this probe.
 pub(crate) fn last_event<'a>(container: &'a str, kind: ProbeKind, events: &'a [Event]) -> Option<&'a Event> {
     of(container, kind, events).last()
+}
+
+/// Returns the newest event about a failure of this probe that kubelet has counted.
+pub(crate) fn last_counted<'a>(
+    container: &'a str,
+    kind: ProbeKind,
+    events: &'a [Event],
+) -> Option<&'a Event> {
+    of(container, kind, events).filter(|event| !is_error(event)).last()
+}
+
+/// Returns true if there are events about this probe, and kubelet could perform it in none of them.
+pub(super) fn are_errors(container: &str, kind: ProbeKind, events: &[Event]) -> bool {
+    last_event(container, kind, events).is_some() && last_counted(container, kind, events).is_none()
+}
+
+/// Returns true if the event is of the current run of the container, and so new that the failure may
+/// still last.
+pub(crate) fn is_current(situation: &Situation, container: &Container<'_>, event: &Event) -> bool {
+    let now = Timestamp::parse(&situation.now);
+    let age = |stamp: &str| Some(Timestamp::parse(stamp)?.seconds_until(now?));
+    let started = container.status["state"]["running"]["startedAt"].as_str();
+    let run = started.and_then(age);
+    age(&event.last).is_some_and(|age| age <= CURRENT && run.is_none_or(|run| age <= run))
 }
 
 /// Returns true if kubelet could not perform the probe, which says nothing about the application.
