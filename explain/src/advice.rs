@@ -122,6 +122,10 @@ pub(crate) fn of_error(error: ProbeError, destination: Destination) -> (&'static
         (ProbeError::NoCommand, _) => {
             ("correct the command of the probe: it is not in the image, or not executable", true)
         }
+        (ProbeError::GrpcConnect, _) => (
+            "check the port: does the application serve gRPC there, without TLS, and on the Pod's address, not on 127.0.0.1 only? Else find out what blocks connections from the node to the Pod (a NetworkPolicy, a firewall, the network plugin)",
+            false,
+        ),
         (ProbeError::GrpcUnimplemented, _) => (of_reason(Reason::GrpcUnimplemented), true),
         (ProbeError::GrpcNotServing, _) => (of_reason(Reason::GrpcNotServing), true),
         (ProbeError::GrpcServiceUnknown, _) => (of_reason(Reason::GrpcServiceUnknown), true),

@@ -33,6 +33,10 @@ pub(crate) enum ProbeError {
     CommandTimeout,
     /// The command cannot be executed in the container.
     NoCommand,
+    /// No gRPC connection in time. kubelet dials with `grpc.WithBlock()`, which tries again until the
+    /// server has sent its HTTP/2 settings, so it reports the same for a refused port, for another
+    /// protocol and for lost packets.
+    GrpcConnect,
     /// The server has no gRPC health service.
     GrpcUnimplemented,
     /// The gRPC health status is another one than SERVING.
@@ -61,7 +65,7 @@ pub(crate) const TABLE: &[(&str, &str, ProbeError)] = &[
     ),
     ("error: health rpc probe failed: rpc error: code = NotFound *", GRPC, ProbeError::GrpcServiceUnknown),
     ("timeout: health rpc did not complete within *", GRPC, ProbeError::NoResponse),
-    ("timeout: failed to connect service *: context deadline exceeded", GRPC, ProbeError::NoResponse),
+    ("timeout: failed to connect service *: context deadline exceeded", GRPC, ProbeError::GrpcConnect),
     ("command \"*\" timed out*", EXEC, ProbeError::CommandTimeout),
     ("command timed out*", EXEC, ProbeError::CommandTimeout),
     ("rpc error: code = DeadlineExceeded desc = *command *timed out*", EXEC, ProbeError::CommandTimeout),
