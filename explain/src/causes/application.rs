@@ -54,12 +54,10 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     } else if let Some(message) = hook::failed_post_start(view, container, terminated) {
         hook::post_start(view, container, message)
     } else {
-        let line = crash::telling_line(view, container).unwrap_or_default();
-        let is_of_message = terminated.lines().contains(&line.as_str());
-        let message = match (terminated.message(), line.as_str()) {
-            ("", "") => String::new(),
-            (_, line) if is_of_message => format!(": {line}"),
-            ("", line) => format!("; its last line: {line}"),
+        let line = crash::error_line(view, container);
+        let message = match (terminated.message(), &line) {
+            ("", None) => String::new(),
+            (message, Some(line)) if message.is_empty() || line.is_of_message() => line.clause(),
             (message, _) => format!(": {message}"),
         };
         let (text, advice) = if terminated.exit_code() == 0 {
@@ -75,7 +73,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         } else {
             format!(" with {}", terminated.describe())
         };
-        let (advice, is_certain) = crash::advice(terminated, &line).unwrap_or((advice, true));
+        let (advice, is_certain) = crash::advice(terminated, line.as_ref()).unwrap_or((advice, true));
         Finding::broken(Code::Application, format!("{text}{how}{message}"), advice).certain_if(is_certain)
     };
     Some(finding.about(container.name))

@@ -12,15 +12,15 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     };
     let Some(terminated) = container.terminated() else { return Vec::new() };
     let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
-    let line = crash::telling_line(view, container);
-    let last = line.as_ref().map(|line| format!("; its last line: {line}")).unwrap_or_default();
-    let text = format!("the init container fails with {how}, so the application does not start{last}");
+    let line = crash::error_line(view, container);
+    let clause = line.as_ref().map(crash::OutputLine::clause).unwrap_or_default();
+    let text = format!("the init container fails with {how}, so the application does not start{clause}");
     let starts_first = view.sidecar.is_some()
         && view.containers.iter().position(|each| each.role == Role::Sidecar)
             > view.containers.iter().position(|each| each.name == container.name);
     let (advice, is_certain) = if terminated.is_out_of_memory() {
         ("raise its memory limit, or find out what needs the memory", true)
-    } else if let Some(known) = crash::advice(terminated, line.as_deref().unwrap_or_default()) {
+    } else if let Some(known) = crash::advice(terminated, line.as_ref()) {
         known
     } else if starts_first {
         ("look at its log with --previous; it runs before the sidecar, so it has no proxy", true)

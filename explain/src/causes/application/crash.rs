@@ -1,4 +1,4 @@
-//! What to do about a crash, by its exit code and the last line of the application.
+//! What to do about a crash, by its exit code and by what the application has written last.
 
 use crate::container::{Container, Terminated};
 use crate::view::View;
@@ -9,19 +9,63 @@ pub(in crate::causes) fn log_advice(container: &Container<'_>) -> &'static str {
     if container.restarts() > 0 { "look at its log with --previous" } else { "look at its log" }
 }
 
-/// Returns the last line of the container's log or termination message whose words are known, else the
-/// last line: below an error stands often where it happened.
-pub(in crate::causes) fn telling_line(view: &View<'_>, container: &Container<'_>) -> Option<String> {
-    let message = container.terminated().map(Terminated::lines).unwrap_or_default();
-    let log = view.last_lines(container.name);
-    let mut newest_first = message.iter().rev().copied().chain(log.iter().rev().map(String::as_str));
-    let is_known = |line: &&str| wording::find(wording::output::TABLE, &line.to_lowercase()).is_some();
-    newest_first.find(is_known).map(str::to_owned).or_else(|| log.last().cloned())
+/// Where an application has written a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    TerminationMessage,
+    LastOfLog,
+    Log,
 }
 
-/// Returns more special advice than to read the log, if there is any; true if it is more than a hint.
-pub(in crate::causes) fn advice(terminated: Terminated<'_>, message: &str) -> Option<(&'static str, bool)> {
-    let known = wording::find(wording::output::TABLE, &message.to_lowercase());
+/// A line that an application has written.
+#[derive(Clone, Debug)]
+pub(in crate::causes) struct OutputLine {
+    pub(in crate::causes) text: String,
+    place: Place,
+}
+
+impl OutputLine {
+    pub(in crate::causes) fn is_of_message(&self) -> bool {
+        self.place == Place::TerminationMessage
+    }
+
+    /// Returns the end of a sentence about the container: `; its last line: out of disk`.
+    pub(in crate::causes) fn clause(&self) -> String {
+        let begin = match self.place {
+            Place::TerminationMessage => ":",
+            Place::LastOfLog => "; its last line:",
+            Place::Log => "; a line of its log:",
+        };
+        format!("{begin} {}", self.text)
+    }
+}
+
+/// Returns the newest line of the container's termination message or log that is a known error, else
+/// the last line of the log. A known error need not be the last line: a stack trace often follows it.
+pub(in crate::causes) fn error_line(view: &View<'_>, container: &Container<'_>) -> Option<OutputLine> {
+    let message = container.terminated().map(Terminated::lines).unwrap_or_default();
+    let log = view.last_lines(container.name);
+    let is_known = |line: &str| wording::find(wording::output::TABLE, &line.to_lowercase()).is_some();
+    if let Some(line) = message.iter().rev().find(|line| is_known(line)) {
+        return Some(OutputLine { text: (*line).to_owned(), place: Place::TerminationMessage });
+    }
+    let last = log.len().checked_sub(1)?;
+    let index = log.iter().rposition(|line| is_known(line)).unwrap_or(last);
+    let text = log[index].clone();
+    let place = match () {
+        () if message.contains(&text.as_str()) => Place::TerminationMessage,
+        () if index == last => Place::LastOfLog,
+        () => Place::Log,
+    };
+    Some(OutputLine { text, place })
+}
+
+/// Returns more specific advice than to read the log, if there is any; true if it is more than a hint.
+pub(in crate::causes) fn advice(
+    terminated: Terminated<'_>,
+    line: Option<&OutputLine>,
+) -> Option<(&'static str, bool)> {
+    let known = line.and_then(|line| wording::find(wording::output::TABLE, &line.text.to_lowercase()));
     let by_code = match terminated.exit_code() {
         _ if terminated.is_lost() => {
             Some(("kubelet did not see its end: look at the node, which may have restarted", true))
