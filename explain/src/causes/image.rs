@@ -70,8 +70,9 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         () => known,
     };
     let is_certain = advice.is_some() && (!is_sidecar || known.is_some());
-    let advice =
-        advice.unwrap_or("can the node reach the registry? Check the name of the image and the registry");
+    let advice = advice.unwrap_or(
+        "can the node reach the registry? Check the name of the image and the registry, and read the log of the container runtime",
+    );
     let text = format!("the image {image} cannot be pulled: {reason}: {line}");
     Some(Finding::broken(Code::Image, text, advice).certain_if(is_certain).about(container.name))
 }

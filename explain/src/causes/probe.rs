@@ -73,7 +73,7 @@ fn recovered(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
         return None;
     }
     let (text, advice) = match last_failure(view, &row.container, row.probe) {
-        Some(failure) => (format!("the readiness probe passes now, but kubelet counts the container as not ready; it last failed with: {}", failure.text), failure.advice),
+        Some(failure) => (format!("the readiness probe passes now, but kubelet counts the container as not ready; it last failed with: {}", failure.text), format!("wait for a period; if it stays so, {}", failure.advice)),
         None => ("the readiness probe passes now, and kubelet counts the container as not ready; it sends the next probe within its period".to_owned(), "wait for a period; if it stays so, look at the events".to_owned()),
     };
     Some(Finding::broken(Code::ProbeRecovered, text, advice).certain_if(false).about(&row.container))

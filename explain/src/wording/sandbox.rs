@@ -29,6 +29,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "containerd, internal/cri",
         "the node cannot pull the image of the sandbox (pause): does it reach the registry? Or load the image onto the node",
     ),
+    wording(
+        "unable to ensure pod container exists: *",
+        "pkg/kubelet/kubelet.go",
+        "kubelet cannot create the control group of the Pod: look at the log of kubelet, and at systemd and the kernel of the node",
+    ),
     wording("*networkPlugin cni failed to set up pod *", "cri-dockerd", PLUGIN),
     wording("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
     wording("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
