@@ -23,7 +23,7 @@ fn patterns_match_whole_messages() {
 }
 
 /// All tables: the pattern and the source of each entry.
-fn entries() -> Vec<(&'static str, &'static str)> {
+fn tables() -> Vec<Vec<(&'static str, &'static str)>> {
     let wordings = [
         super::container::TABLE,
         super::failed_pod::TABLE,
@@ -33,15 +33,17 @@ fn entries() -> Vec<(&'static str, &'static str)> {
         super::scheduler::REASONS,
         super::volume::TABLE,
     ];
-    let of_admission = super::admission::TABLE.iter().map(|(_, wording)| wording);
-    let all = wordings.into_iter().flatten().chain(of_admission);
-    let of_probes = super::probe::TABLE.iter().map(|(pattern, source, _)| (*pattern, *source));
-    all.map(|wording| (wording.pattern, wording.source)).chain(of_probes).collect()
+    let entry = |wording: &super::Wording| (wording.pattern, wording.source);
+    let mut tables: Vec<Vec<_>> =
+        wordings.into_iter().map(|table| table.iter().map(entry).collect()).collect();
+    tables.push(super::admission::TABLE.iter().map(|(_, wording)| entry(wording)).collect());
+    tables.push(super::probe::TABLE.iter().map(|(pattern, source, _)| (*pattern, *source)).collect());
+    tables
 }
 
 #[test]
 fn every_entry_is_a_phrase_with_its_source() {
-    for (pattern, source) in entries() {
+    for (pattern, source) in tables().concat() {
         assert!(!source.is_empty(), "{pattern}");
         let literal = pattern.replace('*', "");
         assert!(literal.trim().len() >= 5, "{pattern:?} is too short for a phrase");
@@ -51,25 +53,13 @@ fn every_entry_is_a_phrase_with_its_source() {
 /// An entry behind a more general one would never be found.
 #[test]
 fn no_entry_hides_behind_another() {
-    let tables = [
-        super::container::TABLE,
-        super::failed_pod::TABLE,
-        super::image::TABLE,
-        super::output::TABLE,
-        super::sandbox::TABLE,
-        super::scheduler::REASONS,
-        super::volume::TABLE,
-    ];
-    for table in tables {
-        for (index, wording) in table.iter().enumerate() {
-            let example = wording.pattern.replace('*', "x y");
-            let earlier = table[..index].iter().find(|earlier| matches(earlier.pattern, &example));
-            assert!(
-                earlier.is_none(),
-                "{} hides {}",
-                earlier.map_or("", |earlier| earlier.pattern),
-                wording.pattern
-            );
+    let mut hidden = Vec::new();
+    for table in tables() {
+        for (index, (pattern, _)) in table.iter().enumerate() {
+            let example = pattern.replace('*', "x y");
+            let earlier = table[..index].iter().find(|(earlier, _)| matches(earlier, &example));
+            hidden.extend(earlier.map(|(earlier, _)| format!("{earlier} hides {pattern}")));
         }
     }
+    assert_eq!(hidden, Vec::<String>::new());
 }
