@@ -19,9 +19,9 @@ pub struct Sidecar {
     pub container: String,
     /// Whether it is ready, by its own account, else by kubelet's.
     pub ready: bool,
-    /// True if the sidecar itself says that it is ready, in its answer or else in its log.
+    /// True if the sidecar itself reports that it is ready, in its response or else in its log.
     #[serde(skip)]
-    pub(crate) says_ready: bool,
+    pub(crate) reports_ready: bool,
     /// `starting`, `ready`, `not-ready`, `draining` or `terminating`, if it could be asked.
     pub phase: Option<String>,
     pub envoy: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Optio
     Some(Sidecar {
         container: container.name.to_owned(),
         ready: view.and_then(|view| view["ready"].as_bool()).unwrap_or(container.is_ready()),
-        says_ready: match view {
+        reports_ready: match view {
             Some(view) => view["ready"] == true,
             None => situation.sidecar_log.found().is_some_and(|log| log::is_ready(log)),
         },

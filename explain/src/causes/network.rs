@@ -100,7 +100,7 @@ fn ready_port<'a>(view: &'a View<'_>) -> Option<Blocked<'a>> {
         .find_map(|kind| Some((kind, failures::last_event(sidecar.name, kind, &view.events)?)))?;
     let port = (Destination::Sidecar, READY_PORT.to_string());
     let blocked = of_event(view, sidecar, kind, event, port)?;
-    let is_ready = view.sidecar.as_ref().is_some_and(|sidecar| sidecar.says_ready);
+    let is_ready = view.sidecar.as_ref().is_some_and(|sidecar| sidecar.reports_ready);
     (blocked.error.is_of_packets() || (is_ready && blocked.error != ProbeError::Refused)).then_some(blocked)
 }
 

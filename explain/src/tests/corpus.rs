@@ -30,8 +30,8 @@ const AREAS: [(&str, &str); 7] = [
     ("field", "what users report, of all areas"),
 ];
 
-/// The result for one situation.
-struct Judged {
+/// What the command says about one situation, compared with the expert.
+struct Assessment {
     cause: Cause,
     /// True if the finding is called certain.
     certain: bool,
@@ -68,7 +68,7 @@ fn has_note(report: &Report, code: &Value) -> bool {
         || notes.into_iter().any(|note| note.severity == Severity::Note && code == note.code.word())
 }
 
-fn judge(situation: &Value, report: &Report) -> Judged {
+fn assess(situation: &Value, report: &Report) -> Assessment {
     let expected = situation["cause"].as_str().expect("a cause");
     let is_right = found(report) == expected && has_note(report, &situation["note"]);
     let cause = match report.cause.as_ref() {
@@ -84,7 +84,7 @@ fn judge(situation: &Value, report: &Report) -> Judged {
     let certain = report.cause.as_ref().is_some_and(|cause| cause.certain);
     let is_too_certain = certain && situation["certain"] == false;
     let is_too_timid = !certain && situation["certain"] == true;
-    Judged { cause, certain, wrong_advice: !is_helpful || misleads || is_too_certain || is_too_timid }
+    Assessment { cause, certain, wrong_advice: !is_helpful || misleads || is_too_certain || is_too_timid }
 }
 
 fn advice(cause: &Finding) -> String {
@@ -114,30 +114,30 @@ fn precision() {
     let mut table = "| area | situations | main cause right | wrong | unknown | called certain | of these, wrong advice |\n| --- | --- | --- | --- | --- | --- | --- |\n".to_owned();
     let (mut all, mut wrong, mut wrong_though_certain) = (Vec::new(), Vec::new(), Vec::new());
     for (file, area) in AREAS {
-        let mut judged = Vec::new();
+        let mut assessments = Vec::new();
         for situation in situations(file) {
             let report = short_form::report(&situation);
-            let result = judge(&situation, &report);
+            let assessment = assess(&situation, &report);
             let line = format!(
                 "{file}/{}: {} ({}): {}",
                 situation["name"].as_str().expect("a name"),
                 found(&report),
-                if result.certain { "certain" } else { "not certain" },
+                if assessment.certain { "certain" } else { "not certain" },
                 report.cause.as_ref().map(advice).unwrap_or_default()
             );
-            let is_wrong = result.cause != Cause::Right;
-            if result.certain && (is_wrong || result.wrong_advice) {
+            let is_wrong = assessment.cause != Cause::Right;
+            if assessment.certain && (is_wrong || assessment.wrong_advice) {
                 wrong_though_certain.push(line);
-            } else if is_wrong || result.wrong_advice {
+            } else if is_wrong || assessment.wrong_advice {
                 wrong.push(line);
             }
-            judged.push(result);
+            assessments.push(assessment);
         }
-        row(&mut table, area, &judged);
-        all.extend(judged);
+        row(&mut table, area, &assessments);
+        all.extend(assessments);
     }
     row(&mut table, "**all**", &all);
-    let right = all.iter().filter(|judged| judged.cause == Cause::Right).count();
+    let right = all.iter().filter(|assessment| assessment.cause == Cause::Right).count();
     assert!(all.len() >= 150, "{} situations", all.len());
     assert!(
         wrong_though_certain.is_empty(),
@@ -148,12 +148,14 @@ fn precision() {
     assert!(wrong.is_empty(), "name these in docs/explain.md, or correct them: {wrong:#?}");
 }
 
-fn row(table: &mut String, area: &str, judged: &[Judged]) {
-    let count = |is: &dyn Fn(&&Judged) -> bool| judged.iter().filter(is).count();
-    let of = |cause: Cause| count(&|judged| judged.cause == cause);
-    let certain = count(&|judged| judged.certain);
-    let wrong = count(&|judged| judged.certain && (judged.wrong_advice || judged.cause != Cause::Right));
-    let numbers = [judged.len(), of(Cause::Right), of(Cause::Wrong), of(Cause::Unknown), certain, wrong];
+fn row(table: &mut String, area: &str, assessments: &[Assessment]) {
+    let count = |is: &dyn Fn(&&Assessment) -> bool| assessments.iter().filter(is).count();
+    let of = |cause: Cause| count(&|assessment| assessment.cause == cause);
+    let certain = count(&|assessment| assessment.certain);
+    let wrong = count(&|assessment| {
+        assessment.certain && (assessment.wrong_advice || assessment.cause != Cause::Right)
+    });
+    let numbers = [assessments.len(), of(Cause::Right), of(Cause::Wrong), of(Cause::Unknown), certain, wrong];
     let numbers = numbers.map(|number| number.to_string()).join(" | ");
     writeln!(table, "| {area} | {numbers} |").expect("a String takes all");
 }

@@ -47,7 +47,7 @@ pub(crate) const TABLE: &[Wording] = &[
     wording(
         "*: x509: certificate has expired or is not yet valid*",
         GO,
-        "the certificate of the registry has expired, or the clock of the node is wrong: renew the one, or correct the other",
+        "the certificate of the registry has expired, or the clock of the node is wrong: renew the certificate, or correct the clock",
     ),
     wording(
         "*: x509: certificate is valid for *, not *",

@@ -207,8 +207,8 @@ pub(crate) fn reasons(message: &str) -> Vec<&str> {
     if !matches!(nodes.split_once('/'), Some((_, all)) if all.parse::<u64>().is_ok()) {
         return vec![message.trim()];
     }
-    // Behind them stands what the scheduler has tried besides: `no new claims to deallocate,
-    // preemption: …`.
+    // After the reasons, the message lists what else the scheduler has tried: `no new claims to
+    // deallocate, preemption: …`.
     let rest = rest.split_once(". ").map_or(rest, |(reasons, _)| reasons);
     let mut reasons: Vec<&str> = Vec::new();
     let mut start = 0;

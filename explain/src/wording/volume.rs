@@ -75,7 +75,7 @@ pub(crate) const TABLE: &[Wording] = &[
     wording(
         "MountVolume.* failed for volume \"*\" : mount failed: exit status *",
         "k8s.io/mount-utils",
-        "the node cannot mount the file system: does it reach the server, and has it the mount program of this file system?",
+        "the node cannot mount the file system: does it reach the server, and is the program that mounts this file system (for example mount.nfs) installed on it?",
     ),
     wording(
         "MountVolume.* failed for volume \"*\" : rpc error: *",
