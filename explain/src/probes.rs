@@ -80,8 +80,8 @@ pub struct ProbeRow {
     #[serde(skip)]
     pub(crate) error: Option<ProbeError>,
     /// True if kubelet cannot perform the probe. It discards such a result (`doProbe` in
-    /// pkg/kubelet/prober/worker.go), so the initial one remains: a readiness or startup probe has not
-    /// succeeded, and a liveness or startup probe has not failed.
+    /// pkg/kubelet/prober/worker.go), so the initial one remains: a readiness or startup probe has
+    /// not succeeded, and a liveness or startup probe has not failed.
     #[serde(skip)]
     pub(crate) is_discarded: bool,
 }

@@ -100,7 +100,8 @@ pub(super) fn flapping(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
     Some(Finding::note(Code::ProbeRecovered, text, advice).about(&row.container))
 }
 
-/// Returns a note if kubelet cannot perform a liveness probe, so that it never restarts the container.
+/// Returns a note if kubelet cannot perform a liveness probe, so that it never restarts the
+/// container.
 pub(super) fn without_effect(row: &ProbeRow) -> Option<Finding> {
     let is_without_effect = row.probe == ProbeKind::Liveness && row.is_discarded;
     is_without_effect.then(|| {

@@ -10,8 +10,8 @@ use crate::requests::ProbeKind;
 use crate::situation::Situation;
 
 const PROBES: &str = "app_health_probes_total";
-/// How old the newest event may be if a probe still fails, in seconds: kubelet sends no more than one
-/// event in five minutes about a Pod that has had many.
+/// How old the newest event may be if a probe still fails, in seconds: kubelet sends no more than
+/// one event in five minutes about a Pod that has had many.
 const CURRENT: u64 = 330;
 
 /// Returns the number of failures that the filter has counted since Envoy started, or that events
@@ -119,8 +119,8 @@ pub(super) fn are_errors(container: &str, kind: ProbeKind, events: &[Event]) -> 
     last_event(container, kind, events).is_some() && last_counted(container, kind, events).is_none()
 }
 
-/// Returns true if the event is of the current run of the container, and so new that the failure may
-/// still last.
+/// Returns true if the event is of the current run of the container, and so new that the failure
+/// may still last.
 pub(crate) fn is_current(situation: &Situation, container: &Container<'_>, event: &Event) -> bool {
     let now = Timestamp::parse(&situation.now);
     let age = |stamp: &str| Some(Timestamp::parse(stamp)?.seconds_until(now?));

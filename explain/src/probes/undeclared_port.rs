@@ -8,7 +8,8 @@ use crate::container::Container;
 use crate::requests::{ProbeKind, named_port};
 use crate::wording::probe::ProbeError;
 
-/// Returns the name of the port to which kubelet sends a probe, if the container does not declare it.
+/// Returns the name of the port to which kubelet sends a probe, if the container does not declare
+/// it.
 pub(super) fn name<'a>(container: &Container<'_>, sent: &'a Value) -> Option<&'a str> {
     // kubelet also accepts a number in quotes.
     let is_undeclared = |name: &&str| named_port(container, name).is_none() && name.parse::<u16>().is_err();

@@ -1,9 +1,9 @@
 //! The precision of the command: situations of `testdata/corpus` with what an expert says about them.
 //!
-//! `cause` is the verdict, the code and the container of the main cause. `advice` has phrases of which
-//! the advice must contain one; each cause has at least one. `not` has some that it must not contain.
-//! `certain: false` says that what was read does not prove the cause. The test writes the table in docs/explain.md with
-//! `UPDATE_GOLDEN=1`.
+//! `cause` is the verdict, the code and the container of the main cause. `advice` has phrases of
+//! which the advice must contain one; each cause has at least one. `not` has some that it must not
+//! contain. `certain: false` says that what was read does not prove the cause. The test writes the
+//! table in docs/explain.md with `UPDATE_GOLDEN=1`.
 
 mod short_form;
 

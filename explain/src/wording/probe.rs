@@ -33,9 +33,9 @@ pub(crate) enum ProbeError {
     CommandTimeout,
     /// The command cannot be executed in the container.
     NoCommand,
-    /// No gRPC connection in time. kubelet dials with `grpc.WithBlock()`, which tries again until the
-    /// server has sent its HTTP/2 settings, so it reports the same for a refused port, for another
-    /// protocol and for lost packets.
+    /// No gRPC connection in time. kubelet dials with `grpc.WithBlock()`, which tries again until
+    /// the server has sent its HTTP/2 settings, so it reports the same for a refused port, for
+    /// another protocol and for lost packets.
     GrpcConnect,
     /// The server has no gRPC health service.
     GrpcUnimplemented,

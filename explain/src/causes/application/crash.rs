@@ -40,8 +40,9 @@ impl OutputLine {
     }
 }
 
-/// Returns the newest line of the container's termination message or log that is a known error, else
-/// the last line of the log. A known error need not be the last line: a stack trace often follows it.
+/// Returns the newest line of the container's termination message or log that is a known error,
+/// else the last line of the log. A known error need not be the last line: a stack trace often
+/// follows it.
 pub(in crate::causes) fn error_line(view: &View<'_>, container: &Container<'_>) -> Option<OutputLine> {
     let message = container.terminated().map(Terminated::lines).unwrap_or_default();
     let log = view.last_lines(container.name);
@@ -60,7 +61,8 @@ pub(in crate::causes) fn error_line(view: &View<'_>, container: &Container<'_>) 
     Some(OutputLine { text, place })
 }
 
-/// Returns more specific advice than to read the log, if there is any; true if it is more than a hint.
+/// Returns more specific advice than to read the log, if there is any; true if it is more than a
+/// hint.
 pub(in crate::causes) fn advice(
     terminated: Terminated<'_>,
     line: Option<&OutputLine>,
