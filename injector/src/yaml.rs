@@ -27,7 +27,8 @@ pub struct YamlError {
 ///
 /// Values and keys are interpreted as kubectl does: `0644` is 420, `yes` is true, `<<` is merged.
 /// Unlike kubectl, which uses the last value of a duplicate key, duplicate keys are an error, as are
-/// more than a million nodes and more than 128 levels.
+/// more than a million nodes, more than 128 levels, and anchors and aliases that repeat more text than
+/// twice the document and 1 MiB.
 pub fn value(text: &str) -> Result<Value, YamlError> {
     value_within(text, NODES)
 }

@@ -1,8 +1,10 @@
 //! Builds a tree from the events of the parser: resolves aliases, merges `<<`, and limits the size.
 
 mod entries;
+mod size;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle};
 use serde_json::{Map, Value};
@@ -10,6 +12,7 @@ use serde_json::{Map, Value};
 use super::scalar::{KeyType, Scalar};
 use super::{DEPTH, YamlError};
 use entries::Entries;
+use size::Size;
 
 /// The prefix of YAML's own tags.
 const TAGS: &str = "tag:yaml.org,2002:";
@@ -17,6 +20,8 @@ const TAGS: &str = "tag:yaml.org,2002:";
 const NO_ANCHOR: usize = 0;
 /// The key whose value is merged into the mapping.
 const MERGE: &str = "<<";
+/// Maximum bytes of text in all copies that anchors and aliases make, besides twice the document.
+const COPIES: usize = 1 << 20;
 
 /// A value with its position.
 #[derive(Clone, Debug)]
@@ -79,8 +84,8 @@ fn error_at(span: &Span, reason: impl Into<String>) -> YamlError {
     error(span.start.line(), span.start.col() + 1, reason)
 }
 
-/// An anchored value with the number of its nodes; `None` while it is being read.
-type Anchor = Option<(Node, usize)>;
+/// An anchored value with its size; `None` while it is being read.
+type Anchor = Option<(Rc<Node>, Size)>;
 
 /// Reads the events of one document.
 pub(super) struct Composer<'a> {
@@ -90,6 +95,9 @@ pub(super) struct Composer<'a> {
     /// Nodes with all aliases expanded, and copies for anchors.
     nodes: usize,
     limit: usize,
+    /// Bytes of text in copies for anchors and aliases.
+    copied: usize,
+    copy_limit: usize,
     /// The number of flow collections, such as `[a, b]`, around the next node.
     flow: usize,
 }
@@ -103,7 +111,8 @@ impl<'a> Composer<'a> {
             block_nesting_limit: DEPTH,
         };
         let parser = Parser::new_from_str_with_options(text, options);
-        Self { text, parser, anchors: HashMap::new(), nodes: 0, limit, flow: 0 }
+        let copy_limit = text.len().saturating_mul(2).saturating_add(COPIES);
+        Self { text, parser, anchors: HashMap::new(), nodes: 0, limit, copied: 0, copy_limit, flow: 0 }
     }
 
     /// Returns the document; `None` if there is none.
@@ -136,12 +145,11 @@ impl<'a> Composer<'a> {
 
     fn node(&mut self, event: Event<'a>, span: &Span, depth: usize) -> Result<Node, YamlError> {
         if depth > DEPTH {
-            return Err(error_at(span, format!("more than {DEPTH} levels")));
+            return Err(too_deep(span));
         }
-        let before = self.nodes;
         self.count(1, span)?;
         let (content, anchor) = match event {
-            Event::Alias(id) => return self.alias(id, span),
+            Event::Alias(id) => return self.alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
                 if self.flow > 0 && style == ScalarStyle::Plain && text.starts_with(':') {
                     return Err(error_at(
@@ -177,9 +185,9 @@ impl<'a> Composer<'a> {
         let node = Node { line: span.start.line(), column: span.start.col() + 1, content };
         if anchor != NO_ANCHOR {
             // The copy counts, too: anchors in anchors would multiply the memory by their depth.
-            let size = self.nodes - before;
-            self.count(size, span)?;
-            self.anchors.insert(anchor, Some((node.clone(), size)));
+            let size = Size::of(&node);
+            self.count_copy(size, span)?;
+            self.anchors.insert(anchor, Some((Rc::new(node.clone()), size)));
         }
         Ok(node)
     }
@@ -206,13 +214,26 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<Node, YamlError> {
+    fn alias(&mut self, id: usize, span: &Span, depth: usize) -> Result<Node, YamlError> {
         let Some(Some((node, size))) = self.anchors.get(&id) else {
             return Err(error_at(span, "an alias of a value that contains it"));
         };
-        let (node, size) = (Node { line: span.start.line(), ..node.clone() }, *size);
-        self.count(size, span)?;
-        Ok(node)
+        let (node, size) = (Rc::clone(node), *size);
+        if depth + size.levels_below > DEPTH {
+            return Err(too_deep(span));
+        }
+        self.count_copy(size, span)?;
+        Ok(Node { line: span.start.line(), ..(*node).clone() })
+    }
+
+    /// Counts a copy before it is made.
+    fn count_copy(&mut self, size: Size, span: &Span) -> Result<(), YamlError> {
+        self.count(size.nodes, span)?;
+        self.copied += size.bytes;
+        if self.copied > self.copy_limit {
+            return Err(error_at(span, "anchors and aliases repeat too much text"));
+        }
+        Ok(())
     }
 
     fn count(&mut self, nodes: usize, span: &Span) -> Result<(), YamlError> {
@@ -260,6 +281,10 @@ impl<'a> Composer<'a> {
             entries.insert(entry, &span)?;
         }
     }
+}
+
+fn too_deep(span: &Span) -> YamlError {
+    error_at(span, format!("more than {DEPTH} levels"))
 }
 
 fn scan_error(found: &ScanError) -> YamlError {

@@ -88,3 +88,34 @@ fn errors_have_a_line() {
     let nested = nested + &"1,".repeat(20_000) + &"]".repeat(100);
     assert_eq!(value(&nested).expect_err("too many nodes").reason, "too many values");
 }
+
+#[test]
+fn the_text_that_aliases_repeat_is_limited() {
+    let large = "x".repeat(40_000);
+    let aliases = |count: usize| format!("a: &a {large}\nb: [{}]\n", vec!["*a"; count].join(", "));
+    value(&aliases(20)).expect("below the limit");
+    let key = "k".repeat(900);
+    let keys: String = (0..40).map(|number| format!("{key}{number}: 1, ")).collect();
+    let keys = format!("a: &a {{{keys}}}\nb: [{}]\n", vec!["*a"; 100].join(", "));
+    let nested: String = (0..100).map(|level| format!("&a{level} [")).collect();
+    let anchors = format!("{nested}{large}{}", "]".repeat(100));
+    for text in [aliases(4_900), keys, anchors] {
+        let error = value_within(&text, 10_000).expect_err("too much text");
+        assert_eq!(error.reason, "anchors and aliases repeat too much text");
+    }
+}
+
+#[test]
+fn aliases_do_not_add_levels_beyond_the_limit() {
+    let level = |number: usize| {
+        let inner = if number == 0 { "x".to_owned() } else { format!("*a{}", number - 1) };
+        format!("a{number}: &a{number} {}{inner}{}\n", "[".repeat(60), "]".repeat(60))
+    };
+    value(&format!("{}{}", level(0), level(1))).expect("122 levels");
+    let error = value(&(0..90).map(level).collect::<String>()).expect_err("182 levels");
+    assert_eq!((error.line, error.reason.as_str()), (3, "more than 128 levels"));
+    let merged: String = (1..130).fold("a0: &a0 {b: 1}\n".to_owned(), |text, number| {
+        text + &format!("a{number}: &a{number} {{b: {{<<: *a{}}}}}\n", number - 1)
+    });
+    assert_eq!(value(&merged).expect_err("130 levels").reason, "more than 128 levels");
+}
