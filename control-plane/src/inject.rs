@@ -109,6 +109,7 @@ impl Injector {
             Ok(injected) => injected,
             Err(error) => return result.refused.push(format!("{place}{object}: {error}")),
         };
+        result.notes.extend(injected.skipped.iter().map(|item| format!("skipped: {place}: {item}")));
         let warnings = injected.pods.iter().flat_map(|(site, summary)| {
             let texts = summary.warnings.iter().map(ToString::to_string);
             texts.map(|text| {

@@ -94,6 +94,9 @@ fn lint_source(
     for (number, skip) in &report.skipped {
         results.skipped.push(format!("{name}: document {number}: {skip}"));
     }
+    for (number, item) in &report.skipped_items {
+        results.skipped.push(format!("{name}: document {number}: {item}"));
+    }
     if report.objects == 0 && report.skipped.is_empty() && report.errors.is_empty() {
         results.skipped.push(format!("{name}: no Kubernetes object"));
     }

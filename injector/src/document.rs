@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::kinds::Kinds;
 use crate::settings::Settings;
+use crate::skip::{ManifestPods, SkippedItem};
 use crate::warning::Warning;
-use crate::workload::{self, PodLocation};
+use crate::workload::PodLocation;
 use crate::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
 
 /// An object after injection.
@@ -16,6 +17,8 @@ pub struct InjectedDocument {
     pub changed: bool,
     /// The Pods of the object with their results.
     pub pods: Vec<(PodLocation, Summary)>,
+    /// The items of a list that are left as they are.
+    pub skipped: Vec<SkippedItem>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +54,7 @@ impl Summary {
     }
 }
 
-/// Injects every Pod of an object.
+/// Injects every Pod of an object, or of a list except for its items that are not whole objects.
 ///
 /// # Errors
 /// Fails if the document is not a mapping, or if a workload in it is malformed. The error names the
@@ -63,7 +66,9 @@ pub fn inject(document: &Value, kinds: &Kinds, settings: &Settings) -> Result<In
     let mut value = document.clone();
     let mut pods = Vec::new();
     let mut changed = false;
-    for site in workload::find_pods(document, kinds)? {
+    let found = ManifestPods::of(document, kinds);
+    for site in found.pods {
+        let site = site.map_err(|malformed| malformed.error)?;
         let context = PodContext { namespace: &site.namespace, job: site.job };
         let injection = apply(site.pod(document), context, settings)
             .map_err(|refused| InvalidPod { field: site.field(&refused.field), ..refused })?;
@@ -72,7 +77,7 @@ pub fn inject(document: &Value, kinds: &Kinds, settings: &Settings) -> Result<In
         *site.pod_mut(&mut value) = injection.pod;
         pods.push((site, summary));
     }
-    Ok(InjectedDocument { value, changed, pods })
+    Ok(InjectedDocument { value, changed, pods, skipped: found.skipped })
 }
 
 fn summary(injection: &Injection) -> Summary {

@@ -1,7 +1,8 @@
-//! Decides which documents are not whole objects, or not objects that can be injected. Both commands
-//! leave such a document as it is, and name it with the reason.
+//! Decides which documents and items of lists are not whole objects, or not objects that can be
+//! injected. Both commands leave them as they are, and name them with the reason.
 
 mod expression;
+mod items;
 mod partial;
 mod unknown_kind;
 
@@ -11,8 +12,9 @@ use serde_json::Value;
 
 use crate::kinds::{Kinds, Template};
 use crate::{pod, workload};
+pub use items::{ManifestPods, SkippedItem};
 
-/// Why a document or a file is left as it is.
+/// Why a file, a document or an item of a list is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
     /// It contains an expression of a template language.
@@ -84,7 +86,8 @@ impl fmt::Display for Skip {
 }
 
 impl Skip {
-    /// Returns why a document is left as it is; `text` are its bytes.
+    /// Returns why a whole document is left as it is; `text` are its bytes. Single items of a list
+    /// are in [`ManifestPods::skipped`].
     pub fn of(document: &Value, text: &str, kinds: &Kinds) -> Option<Self> {
         match document {
             Value::Null => return None,
@@ -101,28 +104,27 @@ impl Skip {
         }
         let objects = workload::objects_of(document, kinds);
         let has_pods = |object: &workload::Object| kinds.contains(object.kind, object.version);
-        if objects.iter().flatten().any(has_pods) && expression::is_template(document, text) {
+        if objects.iter().flatten().any(has_pods) && expression::is_in_comment(text) {
             return Some(Self::Template);
         }
-        objects.iter().flatten().find_map(|object| of_object(object, kinds))
+        let object = objects.iter().flatten().find(|object| !object.is_item())?;
+        of_object(object, kinds)
     }
 }
 
 fn of_object(object: &workload::Object, kinds: &Kinds) -> Option<Skip> {
-    let known = kinds.find(object.kind, object.version);
-    if known.is_empty() {
+    if !kinds.contains(object.kind, object.version) {
         return unknown_kind::find(object);
+    }
+    if expression::is_in_fields(object.value) {
+        return Some(Skip::Template);
     }
     if let Some(object) = workload_ref(object.value) {
         return Some(Skip::DefinedElsewhere(object));
     }
-    known.into_iter().find_map(|kind| match &kind.template {
+    object.templates(kinds).into_iter().find_map(|kind| match &kind.template {
         Template::Unchangeable(reason) => Some(Skip::Unchangeable(workload::object(object.value), reason)),
-        Template::At(_) => {
-            let why = partial::missing(object.value, kind)?;
-            let field = object.field("");
-            Some(Skip::Partial(if field.is_empty() { why } else { format!("{field}: {why}") }))
-        }
+        Template::At(_) => partial::missing(object.value, kind).map(Skip::Partial),
     })
 }
 

@@ -135,46 +135,23 @@ pub struct MalformedObject {
     pub error: InvalidPod,
 }
 
-/// Returns every Pod of an object; none if its kind contains no Pods.
-///
-/// # Errors
-/// Fails if a workload has no Pod template, or the items of a list are malformed.
-pub fn find_pods(document: &Value, kinds: &Kinds) -> Result<Vec<PodLocation>, InvalidPod> {
-    locate_pods(document, kinds).into_iter().map(|site| site.map_err(|malformed| malformed.error)).collect()
-}
-
-/// Like [`find_pods`], with the other Pods of a list if one object in it is malformed.
+/// Returns every Pod of an object, or the error of a workload without Pod template, or of a malformed
+/// list; nothing if its kind contains no Pods.
 pub fn locate_pods(document: &Value, kinds: &Kinds) -> Vec<Result<PodLocation, MalformedObject>> {
     let mut sites = Vec::new();
     for object in objects_of(document, kinds) {
         match object {
-            Ok(object) => {
-                for kind in kinds.find(object.kind, object.version) {
-                    sites.extend(object.pod(kind));
-                }
-            }
+            Ok(object) => sites.extend(object.pods(kinds)),
             Err(malformed) => sites.push(Err(malformed)),
         }
     }
     sites
 }
 
-/// Returns the location of the object itself, or of each item of a `List`; see
+/// Returns the location of the object itself, or of each item of a list; see
 /// [`PodLocation::of_object`].
-pub fn locate_objects(document: &Value) -> Vec<PodLocation> {
-    fn collect(value: &Value, path: &mut Vec<Step>, found: &mut Vec<PodLocation>) {
-        if pod::text(value, "kind") != "List" {
-            return found.push(PodLocation { path: path.clone(), ..PodLocation::of_object(value) });
-        }
-        for (index, item) in pod::list(value, "items").iter().enumerate() {
-            path.push(Step::Item(index));
-            collect(item, path, found);
-            path.pop();
-        }
-    }
-    let mut found = Vec::new();
-    collect(document, &mut Vec::new(), &mut found);
-    found
+pub fn locate_objects(document: &Value, kinds: &Kinds) -> Vec<PodLocation> {
+    objects_of(document, kinds).iter().flatten().map(Object::location).collect()
 }
 
 /// An object of a document: the document itself, or an item of a list.
@@ -192,16 +169,41 @@ impl Object<'_> {
         join(dotted(&self.path), field)
     }
 
+    /// Returns true if the object is in a list.
+    pub(crate) fn is_item(&self) -> bool {
+        !self.path.is_empty()
+    }
+
+    pub(crate) fn location(&self) -> PodLocation {
+        let object = object_of(self.kind, self.value);
+        PodLocation { object, path: self.path.clone(), ..PodLocation::of_object(self.value) }
+    }
+
+    /// Returns what is known about the kind of the object. If it has several templates, those that the
+    /// object lacks are left out, unless it lacks all.
+    pub(crate) fn templates<'a>(&self, kinds: &'a Kinds) -> Vec<&'a Kind> {
+        let mut known = kinds.find(self.kind, self.version);
+        let is_there = |kind: &Kind| match &kind.template {
+            Template::At(path) => {
+                path.iter().try_fold(self.value, |value, key| pod::field(value, key)).is_some()
+            }
+            Template::Unchangeable(_) => true,
+        };
+        if known.iter().any(|kind| is_there(kind)) {
+            known.retain(|kind| is_there(kind));
+        }
+        known
+    }
+
+    /// Returns the locations of the Pod templates.
+    pub(crate) fn pods(&self, kinds: &Kinds) -> Vec<Result<PodLocation, MalformedObject>> {
+        self.templates(kinds).into_iter().filter_map(|kind| self.pod(kind)).collect()
+    }
+
     /// Returns the location of the Pod template; `None` if the kind has none that can be changed.
     fn pod(&self, kind: &Kind) -> Option<Result<PodLocation, MalformedObject>> {
         let Template::At(template) = &kind.template else { return None };
-        let metadata = pod::field(self.value, "metadata").unwrap_or(&Value::Null);
-        let mut site = PodLocation {
-            object: object_of(self.kind, self.value),
-            namespace: pod::text(metadata, "namespace").to_owned(),
-            job: kind.job,
-            path: self.path.clone(),
-        };
+        let mut site = PodLocation { job: kind.job, ..self.location() };
         let mut place = self.value;
         for key in template {
             site.path.push(Step::Key(key.clone()));

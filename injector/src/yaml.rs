@@ -3,6 +3,7 @@
 mod compose;
 mod scalar;
 
+use granit_parser::{Event, Parser, Placement};
 use serde_json::Value;
 
 use compose::Composer;
@@ -43,6 +44,18 @@ pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
 /// Parses one document and keeps the lines of its fields; `None` if it is empty.
 pub fn tree(text: &str) -> Result<Option<Node>, YamlError> {
     Composer::new(text, NODES).document()
+}
+
+/// Returns the comments of a document that have a line of their own.
+pub(crate) fn comment_lines(text: &str) -> Vec<String> {
+    let options = granit_parser::options! { emit_comments: true };
+    let events = Parser::new_from_str_with_options(text.trim_start_matches('\u{feff}'), options);
+    let comments = events.map_while(Result::ok).filter_map(|(event, _)| match event {
+        Event::Comment(_, Placement::Right) => None,
+        Event::Comment(text, _) => Some(text.into_owned()),
+        _ => None,
+    });
+    comments.collect()
 }
 
 /// Rejects characters that kubectl rejects, or reads as the end of a line.

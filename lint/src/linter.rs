@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use injector::kinds::Kinds;
 use injector::settings::Settings;
-use injector::workload::{self, PodLocation};
+use injector::workload::{self, MalformedObject, PodLocation};
 use serde_json::Value;
 
 use crate::finding::Findings;
@@ -38,13 +38,24 @@ pub struct Report {
 /// Applies all rules to the Pods of an object. An object without Pods has no findings, except for a
 /// wrong `apiVersion` of a kind that has Pods.
 pub fn lint(document: &Value, options: &Options) -> Report {
+    let wrong = rules::api_version::wrong_objects(document, &options.kinds);
+    lint_pods(document, &wrong, workload::locate_pods(document, &options.kinds), options)
+}
+
+/// Applies all rules to these Pods of a document. `wrong` are its objects with a wrong `apiVersion`.
+pub(crate) fn lint_pods(
+    document: &Value,
+    wrong: &[PodLocation],
+    pods: Vec<Result<PodLocation, MalformedObject>>,
+    options: &Options,
+) -> Report {
     let mut report = Report::default();
-    for location in rules::api_version::wrong_objects(document) {
-        let mut findings = Findings::new(&location);
-        rules::api_version::check(document, &location, &mut findings);
-        report.add(document, &location, findings);
+    for location in wrong {
+        let mut findings = Findings::new(location);
+        rules::api_version::check(document, location, &mut findings);
+        report.add(document, location, findings);
     }
-    for location in workload::locate_pods(document, &options.kinds) {
+    for location in pods {
         let location = match location {
             Ok(location) => location,
             Err(malformed) => {

@@ -1,12 +1,15 @@
 //! Applies all rules to a stream of YAML or JSON documents.
 
-use injector::skip::Skip;
+use std::collections::BTreeSet;
+
+use injector::skip::{ManifestPods, Skip, SkippedItem};
 use injector::yaml_documents::{self, StreamError};
 
 use crate::finding::Origin;
 use crate::lines::Lines;
+use crate::linter::lint_pods;
 use crate::rules::api_version;
-use crate::{Finding, Options, lint};
+use crate::{Finding, Options};
 
 /// The result for one file.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,8 @@ pub struct StreamReport {
     pub errors: Vec<StreamError>,
     /// The numbers of documents that are not linted, with the reason.
     pub skipped: Vec<(usize, Skip)>,
+    /// The numbers of documents with items of lists that are not linted.
+    pub skipped_items: Vec<(usize, SkippedItem)>,
 }
 
 /// Lints all documents of the file `file`.
@@ -37,14 +42,19 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
             }
         };
         let value = &document.value;
-        let skip = Skip::of(value, document.text, &options.kinds);
         // A rule reports a kind of Kubernetes that does not exist in the apiVersion.
-        if let Some(skip) = skip.filter(|_| api_version::wrong_objects(value).is_empty()) {
+        let wrong = api_version::wrong_objects(value, &options.kinds);
+        let skip = Skip::of(value, document.text, &options.kinds);
+        if let Some(skip) = skip.filter(|_| wrong.is_empty()) {
             report.skipped.push((document.number, skip));
             continue;
         }
         report.objects += usize::from(!value.is_null());
-        let linted = lint(value, options);
+        let mut found = ManifestPods::of(value, &options.kinds);
+        let reported: BTreeSet<String> = wrong.iter().map(|location| location.object_field("")).collect();
+        found.skipped.retain(|item| !reported.contains(&item.field));
+        report.skipped_items.extend(found.skipped.into_iter().map(|item| (document.number, item)));
+        let linted = lint_pods(value, &wrong, found.pods, options);
         report.suppressed += linted.suppressed;
         report.pods += linted.pods;
         if linted.findings.is_empty() {

@@ -271,3 +271,23 @@ fn diff_and_dry_run_print_changes_only() {
     assert_eq!((dry.code, dry.stdout.as_str()), (0, lines));
     assert_eq!((folder.read("shop.yaml"), folder.names().len()), (stream, 1));
 }
+
+/// An item of a list that is left as it is does not stop the others, and is named.
+#[test]
+fn an_item_of_a_list_does_not_decide_about_the_others() {
+    let item = |text: &str| format!("- {}\n", text.trim_end().replace('\n', "\n  "));
+    let service = "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: fn}\nspec: {template: {spec: {containers: [{image: a}]}}}";
+    let folder = Folder::new("items", &[]);
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{}{}{}", item(service), item(POD), item(OTHER));
+    let ended = inject(&folder.0, &[], &list);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let skipped = "app-health: skipped: stdin:1: document 1: items[0] (Service/fn): Service/fn: Knative";
+    assert!(ended.stderr.starts_with(skipped), "{}", ended.stderr);
+    assert!(ended.stdout.contains("path: /app-health/app/livez\n"), "{}", ended.stdout);
+    let dry = inject(&folder.0, &["--dry-run"], &list).stdout;
+    let lines = "stdin: document 1: items[0] (Service/fn): skipped\nstdin: document 1: Pod/shop: sidecar native; app/livez rewritten\n";
+    assert_eq!(dry, lines);
+    let lint = run("lint", &folder.0, &[], &list);
+    assert!(lint.stderr.contains("document 1: items[0] (Service/fn)"), "{}", lint.stderr);
+    assert!(lint.stdout.contains("Pod/shop"), "{}", lint.stdout);
+}

@@ -113,10 +113,13 @@ pub(super) fn dry_run(results: &[InjectedSource]) -> String {
             let object = if object.is_empty() { "no kind" } else { &object };
             match injected {
                 None => lines += &format!("{place}: {object}: skipped\n"),
-                Some(injected) if injected.pods.is_empty() => {
+                Some(injected) if injected.pods.is_empty() && injected.skipped.is_empty() => {
                     lines += &format!("{place}: {object}: no Pods\n");
                 }
                 Some(injected) => {
+                    for item in &injected.skipped {
+                        lines += &format!("{place}: {} ({}): skipped\n", item.field, item.object);
+                    }
                     for (site, summary) in &injected.pods {
                         lines += &format!("{place}: {}: {}\n", site.object, summary.describe());
                     }

@@ -81,11 +81,64 @@ fn a_part_of_an_object_is_a_patch() {
     ] {
         check(&text, &format!("not a whole object: {why}"));
     }
-    let item = deployment("{replicas: 3}").replace('\n', "\n  ");
-    check(
-        &format!("apiVersion: v1\nkind: List\nitems:\n- {item}"),
-        "not a whole object: items[0]: it has no spec.template",
-    );
+}
+
+/// Returns a list of these documents.
+fn list(documents: &[String]) -> String {
+    let items: String =
+        documents.iter().map(|item| format!("- {}\n", item.trim_end().replace('\n', "\n  "))).collect();
+    format!("apiVersion: v1\nkind: List\nitems:\n{items}")
+}
+
+#[test]
+fn items_of_a_list_are_skipped_one_by_one() {
+    let game = "apiVersion: example.com/v1\nkind: Game\nmetadata: {name: x}\nspec: {template: {spec: {containers: [{image: a}]}}}";
+    let service = game.replace("example.com/v1", "serving.knative.dev/v1").replace("Game", "Service");
+    let rollout =
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nspec: {workloadRef: {kind: Deployment, name: x}}";
+    let config = "apiVersion: v1\nkind: ConfigMap\ndata: {a: '{{ x }}'}";
+    let template = deployment(&SPEC.replacen("image: a", "image: '{{ x }}'", 1));
+    let items = [
+        game.to_owned(),
+        service,
+        deployment(SPEC),
+        rollout.to_owned(),
+        config.to_owned(),
+        deployment("{replicas: 3}"),
+        template.clone(),
+        list(&[template, deployment(SPEC)]),
+    ];
+    let text = list(&items);
+    assert_eq!(reason(&text, &Kinds::default()), "");
+    let found = ManifestPods::of(&yaml::value(&text).expect("YAML"), &Kinds::default());
+    let pods: Vec<String> = found.pods.iter().map(|pod| pod.as_ref().expect("a Pod").field("")).collect();
+    assert_eq!(pods, ["items[2].spec.template", "items[7].items[1].spec.template"]);
+    let skipped: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
+    for (line, start) in skipped.iter().zip([
+        "items[0] (Game/x): the kind is not known",
+        "items[1] (Service/x): Service/x: Knative",
+        "items[3] (Rollout): its Pods are defined in Deployment/x",
+        "items[5] (Deployment/x): not a whole object: it has no spec.template",
+        "items[6] (Deployment/x): a template",
+        "items[7].items[0] (Deployment/x): a template",
+    ]) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    assert_eq!(skipped.len(), 6, "{skipped:#?}");
+    // Injection would remove the comment.
+    check(&format!("# {{{{- if .Values.enabled }}}}\n{text}"), "a template");
+}
+
+#[test]
+fn one_of_two_named_templates_is_enough() {
+    let kinds = Kinds::new(&["Game=spec.a".parse().expect("a path"), "Game=spec.b".parse().expect("a path")]);
+    let game = |spec: &str| format!("apiVersion: example.com/v1\nkind: Game\nspec: {spec}\n");
+    let pod = "{spec: {containers: [{name: a, image: a}]}}";
+    assert_eq!(reason(&game(&format!("{{a: {pod}}}")), &kinds), "");
+    assert_eq!(reason(&game(&format!("{{b: {pod}}}")), &kinds), "");
+    assert!(reason(&game("{}"), &kinds).starts_with("not a whole object: it has no spec.a"));
+    let found = reason(&game(&format!("{{a: {pod}, b: {{spec: {{}}}}}}")), &kinds);
+    assert!(found.starts_with("not a whole object: it has no spec.b.spec.containers"), "{found}");
 }
 
 #[test]
@@ -122,7 +175,7 @@ fn templates_are_recognized_by_fields_that_must_be_known() {
     for text in [
         with("image: a", "image: '{{ .Values.image }}'"),
         with("name: a", "name: '{{ .Chart.Name }}'"),
-        with("image: a", "image: a, readinessProbe: {exec: {command: ['{{ .Values.check }}']}}"),
+        with("image: a", "image: a, readinessProbe: {httpGet: {path: '{{ .Values.path }}'}}"),
         with("image: a", "image: a, ports: [{containerPort: '{{ .Values.port }}'}]"),
         with("app: x", "app: '{{ .Release.Name }}'"),
         format!("# {{{{- if .Values.enabled }}}}\n{}", deployment(SPEC)),
@@ -133,7 +186,15 @@ fn templates_are_recognized_by_fields_that_must_be_known() {
         with("image: a", "image: a, args: ['--format={{.Name}}']"),
         with("image: a", "image: a, command: ['{{ x }}']"),
         with("image: a", "image: a, env: [{name: A, value: '{{ x }}'}]"),
+        // No command is rewritten.
+        with("image: a", "image: a, livenessProbe: {exec: {command: [docker, --format, '{{ x }}']}}"),
+        with("image: a", "image: a, lifecycle: {preStop: {exec: {command: ['{{ x }}']}}}"),
         with("labels:", "annotations: {vault: '{{ with secret }}'}, labels:"),
+        // The lines of a block scalar are no comments.
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    vault: |\n      # {{ with secret }}\n      a\nspec:\n  \
+            # a comment\n  containers:\n  - {name: a, image: a}\n".to_owned(),
+        "---\napiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: a\n    args:\n    - >\n      \
+            # {{ x }}\n    - \"a\n      # {{ x }}\"\n".to_owned(),
     ] {
         check(&text, "");
     }

@@ -1,6 +1,6 @@
 //! The rule about workloads in an `apiVersion` in which Kubernetes does not have them.
 
-use injector::kinds;
+use injector::kinds::{self, Kinds};
 use injector::pod;
 use injector::warning::quote;
 use injector::workload::{self, PodLocation};
@@ -10,8 +10,8 @@ use crate::finding::Findings;
 use crate::rule::API_VERSION;
 
 /// Returns the objects whose kind and `apiVersion` do not match.
-pub(crate) fn wrong_objects(document: &Value) -> Vec<PodLocation> {
-    let objects = workload::locate_objects(document).into_iter();
+pub(crate) fn wrong_objects(document: &Value, kinds: &Kinds) -> Vec<PodLocation> {
+    let objects = workload::locate_objects(document, kinds).into_iter();
     objects.filter(|location| problem(location.object_in(document)).is_some()).collect()
 }
 

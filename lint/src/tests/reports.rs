@@ -185,6 +185,24 @@ fn items_of_a_list_are_linted_one_by_one() {
     assert_eq!((report.pods, report.skipped.len()), (2, 0));
 }
 
+/// An item that is not linted does not hide the findings of the others.
+#[test]
+fn items_that_are_not_linted_are_named() {
+    let rollout = "- apiVersion: argoproj.io/v1alpha1\n  kind: Rollout\n  spec: {workloadRef: {kind: Deployment, name: x}}\n";
+    let wrong = "- apiVersion: extensions/v1beta1\n  kind: Deployment\n  metadata: {name: w}\n  \
+        spec: {template: {spec: {containers: [{image: a}]}}}\n";
+    let pod = format!("- apiVersion: v1\n  kind: Pod\n  metadata: {{name: a}}\n  spec: {{{CONTAINERS}}}\n");
+    let report = lint(&format!("apiVersion: v1\nkind: List\nitems:\n{rollout}{wrong}{pod}"));
+    let codes: Vec<&str> = report.findings.iter().map(|finding| finding.rule.code).collect();
+    // A rule reports the wrong apiVersion.
+    assert_eq!((codes, report.pods, report.skipped.len()), (vec!["AH019", "AH014"], 1, 0));
+    let [(1, item)] = report.skipped_items.as_slice() else { panic!("{report:?}") };
+    assert_eq!(
+        (item.field.as_str(), &item.reason),
+        ("items[0]", &Skip::DefinedElsewhere("Deployment/x".to_owned()))
+    );
+}
+
 #[test]
 fn a_hook_without_end_and_the_field_that_selects_windows_are_named() {
     let text = "kind: Pod\napiVersion: v1\nspec:\n  nodeSelector: {kubernetes.io/os: windows}\n  containers:\n  \

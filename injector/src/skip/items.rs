@@ -1,0 +1,58 @@
+//! The items of a list that are left as they are, while the other items are injected and linted.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{Skip, of_object};
+use crate::kinds::Kinds;
+use crate::workload::{self, MalformedObject, PodLocation};
+
+/// An item of a list that is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedItem {
+    /// The path of the item in the document, such as `items[3]`.
+    pub field: String,
+    /// The kind and name of the item, such as `Deployment/shop`.
+    pub object: String,
+    pub reason: Skip,
+}
+
+impl fmt::Display for SkippedItem {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{} ({}): {}", self.field, self.object, self.reason)
+    }
+}
+
+/// The Pods of a manifest that are injected and linted.
+#[derive(Clone, Debug, Default)]
+pub struct ManifestPods {
+    pub pods: Vec<Result<PodLocation, MalformedObject>>,
+    /// The items of a list whose Pods are not among them.
+    pub skipped: Vec<SkippedItem>,
+}
+
+impl ManifestPods {
+    /// Returns the Pods of a document that [`Skip::of`] does not skip.
+    pub fn of(document: &Value, kinds: &Kinds) -> Self {
+        let mut found = Self::default();
+        for object in workload::objects_of(document, kinds) {
+            let object = match object {
+                Ok(object) => object,
+                Err(malformed) => {
+                    found.pods.push(Err(malformed));
+                    continue;
+                }
+            };
+            match of_object(&object, kinds).filter(|_| object.is_item()) {
+                None => found.pods.extend(object.pods(kinds)),
+                Some(reason) => found.skipped.push(SkippedItem {
+                    field: object.field(""),
+                    object: object.location().object,
+                    reason,
+                }),
+            }
+        }
+        found
+    }
+}
