@@ -71,7 +71,8 @@ fn pre_stop_length(container: &Container) -> Option<(Length, &'static str)> {
 /// Adds up the waiting times in a command: `sleep 5`, and `--waitSeconds 5` of the agent's drain.
 /// A sleep in the background does not count.
 fn exec_length(command: &str) -> Length {
-    let command = command.replace("&&", ";");
+    // The & of a redirection, such as 2>&1 or &>/dev/null, separates no commands.
+    let command = command.replace("&&", ";").replace(">&", ">").replace("<&", "<").replace("&>", " >");
     let mut total = 0.0;
     let waits = commands(&command).any(|(words, _)| words.contains(&"wait"));
     for (words, in_background) in commands(&command) {
