@@ -93,7 +93,12 @@ pub(crate) fn error_line(source: &Source, text: &str, error: &StreamError) -> St
     format!("{}:{error}{hint}", source.name)
 }
 
-/// Returns true if a line of the text sets the kind of an object.
+/// Returns true if the text sets the kind of an object, at the start of a line or as a key of JSON.
 fn has_kind(text: &str) -> bool {
+    let is_key = |(at, key): (usize, &str)| text[at + key.len()..].trim_start().starts_with(':');
     text.lines().any(|line| line.trim_start_matches([' ', '{', '"']).starts_with("kind"))
+        || text.match_indices("\"kind\"").any(is_key)
 }
+
+#[cfg(test)]
+mod tests;

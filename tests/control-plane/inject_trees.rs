@@ -181,3 +181,15 @@ fn other_kinds_are_injected_with_a_flag() {
     assert_eq!(ended.code, 64);
     assert!(ended.stderr.contains("must be the field with metadata and spec of the Pod"), "{}", ended.stderr);
 }
+
+/// A manifest that is broken is an error, also if it is in one line.
+#[test]
+fn a_broken_manifest_in_a_directory_is_refused() {
+    let broken = r#"{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a"}}}"#;
+    let folder = Folder::new("broken", &[("in/a.json", broken)]);
+    for arguments in [["inject", "-f"], ["lint", "-R"]] {
+        let ended = run(arguments[0], &folder.0, &[arguments[1], "in"], "");
+        assert_eq!(ended.code, 65, "{}", ended.stderr);
+        assert!(ended.stderr.contains("in/a.json:1:"), "{}", ended.stderr);
+    }
+}
