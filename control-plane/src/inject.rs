@@ -12,7 +12,7 @@ use injector::kinds::Kinds;
 use injector::settings::Settings;
 use injector::skip::Skip;
 use injector::workload;
-use injector::yaml_documents::{self, Document, Format};
+use injector::yaml_documents::{self, Document, Format, StreamError};
 use serving::exit::Failure;
 
 /// Prefix of a warning, which this command prints at the start of each line instead.
@@ -25,7 +25,9 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
         read = Sources { sources: read.complete()?, ..Sources::default() };
     }
     let references = References::read(&read);
-    let injector = Injector { settings, kinds, strict };
+    let is_stream = matches!(target, OutputTarget::Stdout | OutputTarget::File(_));
+    let writes_json = is_stream && format == Some(Format::Json);
+    let injector = Injector { settings, kinds, strict, writes_json };
     let results: Vec<InjectedSource> =
         read.sources.iter().map(|source| injector.inject_source(source, &references)).collect();
     for result in &results {
@@ -59,13 +61,15 @@ enum Piece<'a> {
     /// A document that is left as it is.
     Kept(Document<'a>),
     /// A file that is left as it is.
-    File(&'a str),
+    File(&'a str, Format),
 }
 
 struct Injector {
     settings: Settings,
     kinds: Kinds,
     strict: bool,
+    /// True if the output is one stream of JSON, which a file with YAML cannot be a part of.
+    writes_json: bool,
 }
 
 impl Injector {
@@ -83,8 +87,13 @@ impl Injector {
         let error = documents.iter().find_map(|document| document.as_ref().err());
         let unparsable = || manifests::skip_unparsable(source, text, error?);
         if let Some(skip) = references.skip(source).or_else(unparsable) {
-            result.notes.push(format!("skipped: {}: {skip}", source.name));
-            result.pieces.push(Piece::File(text));
+            let format = format_of(&documents);
+            let is_left_out = self.writes_json && format == Format::Yaml;
+            let words = if is_left_out { "; the JSON output does not contain it" } else { "" };
+            result.notes.push(format!("skipped: {}: {skip}{words}", source.name));
+            if !is_left_out {
+                result.pieces.push(Piece::File(text, format));
+            }
             return result;
         }
         for document in documents {
@@ -124,6 +133,14 @@ impl Injector {
         result.notes.append(&mut warnings);
         result.pieces.push(Piece::Injected(document, injected));
     }
+}
+
+/// Returns the format of a file: JSON if it contains only documents in JSON.
+fn format_of(documents: &[Result<Document, StreamError>]) -> Format {
+    let is_json = |document: &Result<Document, StreamError>| {
+        document.as_ref().is_ok_and(|document| document.format == Format::Json)
+    };
+    if !documents.is_empty() && documents.iter().all(is_json) { Format::Json } else { Format::Yaml }
 }
 
 /// Writes the results. Returns true if `--diff` has found a change.

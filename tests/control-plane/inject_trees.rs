@@ -2,6 +2,7 @@
 //! is left as it is, and named with the reason.
 
 use crate::inject::{Ended, Folder, run};
+use serde_json::Value;
 
 const BASE: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    \
     metadata: {labels: {app: web}}\n    spec:\n      containers:\n      - name: web\n        image: web:1\n        \
@@ -180,6 +181,41 @@ fn other_kinds_are_injected_with_a_flag() {
     let ended = run("inject", &folder.0, &["--template-path", "Game=spec.template.spec"], "");
     assert_eq!(ended.code, 64);
     assert!(ended.stderr.contains("must be the field with metadata and spec of the Pod"), "{}", ended.stderr);
+}
+
+/// Files that are no JSON are not a part of JSON output, and two templates stay two documents.
+#[test]
+fn skipped_files_do_not_break_the_stream() {
+    let template = "{{- if .Values.enabled }}\napiVersion: v1\nkind: Service\n{{- end }}\n";
+    let data = "{\"kind\": \"Data\"}\n";
+    let folder = Folder::new(
+        "formats",
+        &[
+            ("in/a.yaml", template),
+            ("in/b.yaml", template),
+            ("in/c.json", data),
+            ("in/d.json", data),
+            ("in/e.yaml", BASE),
+            ("in/kustomization.yaml", "configMapGenerator: [{name: c, files: [c.json, d.json]}]\n"),
+        ],
+    );
+    let yaml = run("inject", &folder.0, &["-f", "in"], "");
+    let start = format!("{template}---\n{template}---\n{data}{data}---\napiVersion: apps/v1\n");
+    assert!(yaml.stdout.starts_with(&start), "{}", yaml.stdout);
+    let json = run("inject", &folder.0, &["-f", "in", "--format", "json"], "");
+    let values: Vec<Value> = serde_json::Deserializer::from_str(&json.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| panic!("{error}: {}", json.stdout));
+    let kinds: Vec<&str> = values.iter().filter_map(|value| value["kind"].as_str()).collect();
+    assert_eq!(kinds, ["Data", "Data", "Deployment"]);
+    for file in ["a.yaml", "b.yaml", "kustomization.yaml"] {
+        let start = format!("app-health: skipped: in/{file}: ");
+        let line = json.stderr.lines().find(|line| line.starts_with(&start)).unwrap_or_default();
+        assert!(line.ends_with("; the JSON output does not contain it"), "{}", json.stderr);
+    }
+    let ended = run("inject", &folder.0, &["-f", "in", "--format", "json", "--in-place"], "");
+    assert_eq!((ended.code, folder.read("in/a.yaml").as_str()), (0, template), "{}", ended.stderr);
 }
 
 /// A manifest that is broken is an error, also if it is in one line.

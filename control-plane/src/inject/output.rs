@@ -23,15 +23,14 @@ impl Piece<'_> {
                 written(document, &injected.value, injected.changed, format)
             }
             Self::Kept(document) => written(document, &document.value, false, format),
-            Self::File(text) => (*text).to_owned(),
+            Self::File(text, _) => (*text).to_owned(),
         }
     }
 
     fn format(&self) -> Format {
         match self {
             Self::Injected(document, _) | Self::Kept(document) => document.format,
-            Self::File(text) if text.trim_start().starts_with('{') => Format::Json,
-            Self::File(_) => Format::Yaml,
+            Self::File(_, format) => *format,
         }
     }
 }
@@ -100,7 +99,7 @@ pub(super) fn dry_run(results: &[InjectedSource]) -> String {
             let (document, injected) = match piece {
                 Piece::Injected(document, injected) => (document, Some(injected)),
                 Piece::Kept(document) => (document, None),
-                Piece::File(_) => {
+                Piece::File(..) => {
                     lines += &format!("{}: skipped\n", source.name);
                     continue;
                 }
