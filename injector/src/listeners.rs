@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::pod;
 use crate::settings::{STATUS_PORT, Settings};
+use crate::{pod, sidecar};
 
 /// The listeners of the agent and of its Envoy besides the probe listener: variable, flag, and the
 /// default port.
@@ -13,31 +13,28 @@ const LISTENERS: [(&str, &str, u16); 4] = [
     ("APP_HEALTH_LOCAL_ADDRESS", "--local-address", 15004),
     ("APP_HEALTH_ADMIN", "--admin", 15000),
 ];
-/// More ports of the proxy, separated by commas.
-const RESERVED_PORTS: &str = "APP_HEALTH_RESERVED_PORTS";
+/// More ports of the proxy: a variable with a list separated by commas, and a repeatable flag.
+const RESERVED_PORTS: (&str, &str) = ("APP_HEALTH_RESERVED_PORTS", "--reserved-port");
 
-/// Returns the ports of the sidecar and of the template's other containers. `declared` is the sidecar
-/// that the Pod declares with `image: auto`, whose values override those of the template.
+/// Returns the ports of the sidecar and of the template's other containers that run beside the
+/// application. `declared` is the sidecar that the Pod declares with `image: auto`, whose values
+/// override those of the template.
 pub(super) fn ports(settings: &Settings, declared: Option<&Value>, status_port: u16) -> Vec<u16> {
     let template = &settings.template;
-    let sidecars = [declared, Some(&template.sidecar)];
+    let sidecar = sidecar::merged(template, declared);
     let mut ports = vec![status_port];
     for (variable, flag, default) in LISTENERS {
-        let address = sidecars.iter().flatten().find_map(|sidecar| setting(sidecar, variable, flag));
-        match address {
+        match values(&sidecar, variable, flag).first() {
             None => ports.push(default),
             // A Unix socket or `off` has no port.
             Some(address) => ports.extend(port_of(address)),
         }
     }
-    let reserved = sidecars.iter().flatten().find_map(|sidecar| variable_of(sidecar, RESERVED_PORTS));
-    ports.extend(
-        reserved
-            .into_iter()
-            .flat_map(|list| list.split(','))
-            .filter_map(|port| port.trim().parse::<u16>().ok()),
-    );
-    let containers = template.containers.iter().chain(sidecars.into_iter().flatten());
+    let reserved = values(&sidecar, RESERVED_PORTS.0, RESERVED_PORTS.1);
+    let reserved = reserved.into_iter().flat_map(|list| list.split(','));
+    ports.extend(reserved.filter_map(|port| port.trim().parse::<u16>().ok()));
+    let native = template.init_containers.iter().filter(|container| pod::is_native_sidecar(container));
+    let containers = template.containers.iter().chain(native).chain([&sidecar]);
     for port in containers.flat_map(tcp_ports) {
         ports.push(if port == STATUS_PORT { status_port } else { port });
     }
@@ -51,15 +48,16 @@ pub(super) fn tcp_ports(container: &Value) -> impl Iterator<Item = u16> {
     tcp.filter_map(|port| port.get("containerPort")?.as_u64().and_then(|port| u16::try_from(port).ok()))
 }
 
-/// Returns the value of a flag of the agent, which overrides its variable.
-fn setting<'a>(container: &'a Value, variable: &str, flag: &str) -> Option<&'a str> {
+/// Returns the values of a flag of the agent, which override its variable.
+fn values<'a>(container: &'a Value, variable: &str, flag: &str) -> Vec<&'a str> {
     let words = ["command", "args"].into_iter().flat_map(|key| pod::list(container, key));
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();
-    let of_flag = words.iter().enumerate().find_map(|(index, word)| match word.strip_prefix(flag)? {
+    let of_flag = words.iter().enumerate().filter_map(|(index, word)| match word.strip_prefix(flag)? {
         "" => words.get(index + 1).copied(),
         rest => rest.strip_prefix('='),
     });
-    of_flag.or_else(|| variable_of(container, variable))
+    let of_flag: Vec<&str> = of_flag.collect();
+    if of_flag.is_empty() { variable_of(container, variable).into_iter().collect() } else { of_flag }
 }
 
 fn variable_of<'a>(container: &'a Value, name: &str) -> Option<&'a str> {

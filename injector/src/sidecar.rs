@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::pod;
 use crate::pod_overrides::PodOverrides;
 use crate::settings::{STATUS_PORT, Settings, SidecarMode};
+use crate::template::Template;
 use crate::warning::{Code, Warning};
 use crate::{PROBE_ADDRESS_ENV, STATUS_ANNOTATION};
 
@@ -29,10 +30,7 @@ pub(super) fn inject(
     let template = &settings.template;
     let mut warnings = Vec::new();
     let declared = take_declared(pod, &settings.sidecar_name);
-    let mut sidecar = match &declared {
-        None => template.sidecar.clone(),
-        Some(declared) => merge(&template.sidecar, declared, ""),
-    };
+    let mut sidecar = merged(template, declared.as_ref());
     status_port(&mut sidecar, overrides.status_port);
     let mode = overrides.sidecar_mode;
     let mut hooks =
@@ -65,6 +63,11 @@ pub(super) fn inject(
         set_default_container(pod);
     }
     warnings
+}
+
+/// Returns the sidecar of the template with the values of the one that the Pod declares.
+pub(super) fn merged(template: &Template, declared: Option<&Value>) -> Value {
+    declared.map_or_else(|| template.sidecar.clone(), |declared| merge(&template.sidecar, declared, ""))
 }
 
 /// Removes the declared sidecar from the Pod and returns it without the fields that only the
