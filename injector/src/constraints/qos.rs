@@ -9,7 +9,7 @@ use crate::warning::{Code, Warning};
 
 /// The resources that decide about the class. A sidecar in a Guaranteed Pod gets at least these
 /// amounts unless the Pod or the limits of the template say otherwise: with a limit of 10m CPU, the
-/// request of the built-in template, Envoy takes 12 s to start, and with 100m one second.
+/// request of the built-in template, Envoy starts slowly.
 const DECISIVE: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "128Mi")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
