@@ -44,8 +44,7 @@ pub(crate) enum Required {
 const KNATIVE: &str =
     "Knative validates and rewrites the template itself; inject the Pods through the webhook";
 
-/// Kind, API group, field with the Pod template, and required fields. The kinds of Kubernetes come
-/// first.
+/// Kind, API group, field with the Pod template, and required fields.
 const TABLE: [(&str, &str, &str, Required); 14] = [
     ("Pod", "", "", Required::Nothing),
     ("PodTemplate", "", "template", Required::Nothing),
@@ -62,8 +61,6 @@ const TABLE: [(&str, &str, &str, Required); 14] = [
     ("StatefulSet", "apps.kruise.io", "spec.template", Required::Selector),
     ("DaemonSet", "apps.kruise.io", "spec.template", Required::Selector),
 ];
-/// The number of kinds of Kubernetes in [`TABLE`].
-const OF_KUBERNETES: usize = 9;
 /// Kinds whose Pod template must not be changed.
 const UNCHANGEABLE: [(&str, &str, &str); 3] = [
     ("Service", "serving.knative.dev", KNATIVE),
@@ -192,8 +189,8 @@ pub fn is_group_of_kubernetes(group: &str) -> bool {
 /// Returns the `apiVersion` of a kind of Kubernetes that has Pods, and the kind as Kubernetes
 /// writes it.
 pub fn api_version(kind: &str) -> Option<(&'static str, String)> {
-    let known = &TABLE[..OF_KUBERNETES];
-    let (kind, group, ..) = *known.iter().find(|(known, ..)| known.eq_ignore_ascii_case(kind))?;
+    let mut known = TABLE.iter().filter(|(_, group, ..)| is_group_of_kubernetes(group));
+    let (kind, group, ..) = *known.find(|(known, ..)| known.eq_ignore_ascii_case(kind))?;
     Some((kind, if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") }))
 }
 

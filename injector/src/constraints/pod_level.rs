@@ -18,6 +18,7 @@ pub(super) fn fit(original: &Value, changed: &mut Value) -> Result<(), Warning> 
     let (Some(before), Some(after)) = (requests::total(original), requests::total(changed)) else {
         return Ok(());
     };
+    let defaults = requests::of_pod(original).unwrap_or_default();
     check_container_limits(changed, &limits)?;
     let mut new = Vec::new();
     for (name, needed) in &after {
@@ -28,7 +29,7 @@ pub(super) fn fit(original: &Value, changed: &mut Value) -> Result<(), Warning> 
         if let Some(limit) = limit.filter(|limit| needed.exceeds(**limit)) {
             return Err(too_low(name, *limit, &format!("the containers and the sidecar request {needed}")));
         }
-        match (declared.get(name), limit) {
+        match (declared.get(name), defaults.get(name)) {
             (Some(declared), _) if !needed.exceeds(*declared) => {}
             (Some(_), _) => new.push((name.clone(), Value::from(needed.to_string()))),
             // Without the sidecar's request, the API server would set the Pod's request to its limit.

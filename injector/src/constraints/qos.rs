@@ -38,14 +38,7 @@ pub(super) fn class(spec: &Value, without: &str) -> Option<QosClass> {
         }
     };
     if let Some(resources) = pod::field(spec, "resources") {
-        let limits = requests::amounts(Some(resources), "limits")?;
-        let mut of_pod = requests::amounts(Some(resources), "requests")?;
-        if !limits.is_empty() {
-            for (name, amount) in requests::total(spec)?.into_iter().chain(limits.clone()) {
-                of_pod.entry(name).or_insert(amount);
-            }
-        }
-        add(of_pod, limits);
+        add(requests::of_pod(spec)?, requests::amounts(Some(resources), "limits")?);
     } else {
         let containers = ["containers", "initContainers"].into_iter().flat_map(|list| pod::list(spec, list));
         for container in containers.filter(|container| pod::name(container) != without) {

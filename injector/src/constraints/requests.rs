@@ -59,6 +59,20 @@ pub(super) fn total(spec: &Value) -> Option<Amounts> {
     Some(running)
 }
 
+/// Returns the requests of `spec.resources` with the defaults of the API server: if the Pod has limits,
+/// a missing request is what its containers request together, or else the limit.
+pub(super) fn of_pod(spec: &Value) -> Option<Amounts> {
+    let resources = pod::field(spec, "resources");
+    let limits = amounts(resources, "limits")?;
+    let mut requests = amounts(resources, "requests")?;
+    if !limits.is_empty() {
+        for (name, amount) in total(spec)?.into_iter().chain(limits) {
+            requests.entry(name).or_insert(amount);
+        }
+    }
+    Some(requests)
+}
+
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let there = sum.entry(name.clone()).or_insert(Quantity::ZERO);
