@@ -57,6 +57,8 @@ pub struct Readiness {
     terminating: bool,
     /// True if any Envoy process has been live.
     was_live: bool,
+    /// True if any Envoy process has been ready.
+    was_ever_ready: bool,
     /// Last observation of each channel and its time, for debugging.
     last: BTreeMap<&'static str, (String, Duration)>,
     snapshot: Snapshot,
@@ -72,6 +74,7 @@ impl Readiness {
             draining: false,
             terminating: false,
             was_live: false,
+            was_ever_ready: false,
             last: BTreeMap::new(),
             snapshot: Snapshot::first(now),
         };
@@ -126,8 +129,14 @@ impl Readiness {
         !self.policy.child || self.envoy.process
     }
 
+    /// Returns true if the current Envoy process has been ready.
     pub fn was_ready(&self) -> bool {
         self.envoy.was_ready && !self.envoy.exited
+    }
+
+    /// Returns true if any Envoy process has been ready.
+    pub fn was_ever_ready(&self) -> bool {
+        self.was_ever_ready
     }
 
     pub fn was_live(&self) -> bool {
@@ -267,6 +276,7 @@ impl Readiness {
             () => Phase::Starting,
         };
         self.envoy.was_ready |= pending.is_empty();
+        self.was_ever_ready |= pending.is_empty();
         self.snapshot = self.snapshot.next(phase, pending, met, self.epoch, self.envoy.version.clone(), now);
     }
 }

@@ -50,7 +50,7 @@ pub struct Inputs {
     pub drain: DrainSettings,
     /// `None` for an external Envoy, which is drained but never started or stopped.
     pub envoy: Option<EnvoyStart>,
-    /// True if it is a failure to exit before Envoy was ready.
+    /// True if it is a failure to exit before Envoy was ready for the first time.
     pub must_become_ready: bool,
     /// Where to announce that other files were written for Envoy.
     pub debug_info: watch::Sender<DebugInfo>,
@@ -211,9 +211,9 @@ impl Supervisor {
             Signalled::Terminate(signal) if !self.state.with_readiness(Readiness::was_ready) => {
                 info!(
                     signal = signal.as_str(),
-                    "termination requested before Envoy was ready, skipping drain"
+                    "termination requested while no ready Envoy runs, skipping drain"
                 );
-                if self.must_become_ready {
+                if self.must_become_ready && !self.state.with_readiness(Readiness::was_ever_ready) {
                     let pending = String::from_utf8_lossy(&self.state.subscribe().borrow().body)
                         .trim()
                         .replace('\n', ", ");

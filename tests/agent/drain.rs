@@ -1,13 +1,15 @@
 //! Tests of how a sidecar with a real Envoy terminates: by signals, and by the commands `drain` and
 //! `quit`.
 
+use std::path::{Path, PathBuf};
+
 use kit::agent;
 use kit::caller;
-use kit::envoy;
+use kit::envoy::{self, Version};
 use kit::process::{children, is_alive};
 use kit::sidecar::{Builder, Sidecar};
 use kit::wait;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -246,6 +248,58 @@ async fn an_agent_whose_envoy_was_never_ready_fails() {
         }
         let (code, log) = sidecar.end().await;
         assert_eq!(code, Some(expected), "{own} {request:?}: {log}");
+    }
+}
+
+/// Starts a real Envoy until the file `hangs` exists, and then a process that is never ready.
+fn envoy_until_hangs(folder: &Path) -> PathBuf {
+    let (hangs, binary) = (folder.join("hangs"), Version::Newest.binary());
+    let text = format!(
+        "[ -e {} ] && [ \"$1\" != --version ] && exec sleep 1000\nexec {} \"$@\"",
+        hangs.display(),
+        binary.display()
+    );
+    script(folder, &text)
+}
+
+/// An agent that is stopped while no ready Envoy runs fails only if none was ever ready.
+#[tokio::test]
+async fn an_agent_whose_envoy_was_ready_before_succeeds() {
+    for way in ["killed", "undrained", "external"] {
+        let builder = Builder::bare(&format!("drain-was-ready-{way}"));
+        let (folder, ip) = (builder.folder.clone(), builder.ip);
+        let envoy = envoy_until_hangs(&folder);
+        let flags = ["--envoy", envoy.to_str().expect("a path"), "--envoy-restart", "always"];
+        let theirs = builder.args(&flags).args(&ENDLESS).start();
+        theirs.until(200, "ready").await;
+        std::fs::write(folder.join("hangs"), "").expect("a writable folder");
+        let (agent, gone) = match way {
+            "killed" => {
+                kill(theirs.envoy_pid(), Signal::SIGKILL).expect("Envoy runs");
+                (theirs, "envoy restart scheduled")
+            }
+            "undrained" => {
+                assert_eq!(theirs.local("POST /drain", "").await.status, 200);
+                assert_eq!(theirs.local("POST /undrain", "").await.status, 200);
+                (theirs, "envoy stopped to reverse its drain")
+            }
+            _ => {
+                let admin = format!("unix:{}", folder.join("state/admin.sock").display());
+                let listener = format!("http://{}", envoy::probe_listener(ip));
+                let watching = Builder::bare("drain-was-ready-watching")
+                    .args(&["--no-envoy", "--admin", &admin, "--data-path", &listener])
+                    .args(&ENDLESS)
+                    .start_plain();
+                watching.until(200, "ready").await;
+                kill(theirs.envoy_pid(), Signal::SIGKILL).expect("Envoy runs");
+                (watching, "envoy exited")
+            }
+        };
+        wait::until_or(|| agent.log(), async || agent.log().contains(gone)).await;
+        agent.signal(Signal::SIGTERM);
+        let (code, log) = agent.end().await;
+        assert_eq!(code, Some(0), "{way}: {log}");
+        assert!(log.contains("while no ready Envoy runs, skipping drain"), "{way}: {log}");
     }
 }
 

@@ -66,15 +66,18 @@ fn a_drain_can_keep_readiness() {
 
 #[test]
 fn was_ready_and_was_live() {
-    for (observations, live, ready) in [
-        (vec![], false, false),
-        (vec![Observation::Started, ready(ServerState::Initializing)], false, false),
-        (vec![Observation::Started, ready(ServerState::Live)], true, false),
-        (child_to_ready(), true, true),
-        ([child_to_ready(), vec![Observation::Exited]].concat(), true, false),
+    let exited = [child_to_ready(), vec![Observation::Exited]].concat();
+    for (observations, live, ready, ever_ready) in [
+        (vec![], false, false, false),
+        (vec![Observation::Started, ready(ServerState::Initializing)], false, false, false),
+        (vec![Observation::Started, ready(ServerState::Live)], true, false, false),
+        (child_to_ready(), true, true, true),
+        (exited.clone(), true, false, true),
+        ([exited, vec![Observation::Restarting, Observation::Started]].concat(), true, false, true),
     ] {
         let model = after(CHILD, &observations);
-        assert_eq!((model.was_live(), model.was_ready()), (live, ready), "{observations:?}");
+        let found = (model.was_live(), model.was_ready(), model.was_ever_ready());
+        assert_eq!(found, (live, ready, ever_ready), "{observations:?}");
     }
 }
 
