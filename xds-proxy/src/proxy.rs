@@ -270,6 +270,7 @@ impl Proxy {
             if is_due(open.linger_until) {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
+                self.health.ended_by_agent(now);
                 self.health.closed(false, "Envoy disconnected", effects);
                 self.upstream_ended(now);
             } else if is_due(self.reopen_at) && !self.is_terminating {

@@ -96,7 +96,7 @@ impl Proxy {
             error: self.error.clone(),
             age: self.good_age(now),
             stale: self.stale(now),
-            is_health_refused: connected.is_some() && self.health.is_paused,
+            is_health_refused: connected.is_some() && self.health.is_paused(now),
             not_subscribed: self.not_subscribed,
             not_stored: types
                 .iter()

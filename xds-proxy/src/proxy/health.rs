@@ -22,12 +22,12 @@ const LISTENER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A stream that ends within this time after a report, without an answer to it, may have been ended
 /// because of the report.
 const REFUSED_WITHIN: Duration = Duration::from_secs(5);
-/// So many streams of a server in a row prove that. After the first one, the next report waits until Envoy
-/// has had time to get its configuration.
+/// After this many such streams of a server in a row, the reports count as the reason. After the
+/// first one, the next report waits until Envoy has had time to get its configuration.
 const REFUSALS: u32 = 2;
 const RETRY_AFTER: Duration = Duration::from_secs(10);
-/// How long a server that refuses reports gets none: the first time, and at most. The first new stream
-/// after that gets one; an open stream never does.
+/// How long a server that refuses reports gets none: the first time, and at most. After that the
+/// open stream carries them again: the others may have ended for another reason.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -51,13 +51,11 @@ pub(super) struct Health {
     probe: Option<Bytes>,
     /// Name of the server of the current stream.
     server: String,
-    /// When the newest report was sent on the current stream; `None` once the server has shown that it
-    /// accepts reports.
+    /// When the first report was sent on the current stream; `None` once the server has shown that
+    /// it accepts reports.
     reported_at: Option<Duration>,
     /// True if the server has shown that on the current stream.
     is_accepted: bool,
-    /// True if the current stream carries no reports.
-    pub(super) is_paused: bool,
     /// By the name of the server, of which few are configured.
     refusals: BTreeMap<String, Refusal>,
 }
@@ -67,22 +65,50 @@ impl Health {
         type_url == HEALTH_INFORMATION || type_url == PROBE
     }
 
-    pub(super) fn opened(&mut self, now: Duration, server: String) {
-        self.is_paused = self.refusals.get(&server).is_some_and(|refusal| now < refusal.until);
+    pub(super) fn opened(&mut self, server: String) {
         self.server = server;
         (self.reported_at, self.is_accepted) = (None, false);
     }
 
+    /// Returns true if the server of the current stream gets no reports.
+    pub(super) fn is_paused(&self, now: Duration) -> bool {
+        now < self.paused_until()
+    }
+
+    fn paused_until(&self) -> Duration {
+        self.refusals.get(&self.server).map_or(Duration::ZERO, |refusal| refusal.until)
+    }
+
+    fn sent(&mut self, now: Duration) {
+        if !self.is_accepted {
+            self.reported_at.get_or_insert(now);
+            self.check_outlived(now);
+        }
+    }
+
+    /// A server accepts reports if its stream outlives the first one.
+    fn check_outlived(&mut self, now: Duration) {
+        if self.reported_at.is_some_and(|at| now.saturating_sub(at) > REFUSED_WITHIN) {
+            self.accepted();
+        }
+    }
+
     fn accepted(&mut self) {
         self.is_accepted = true;
+        self.reported_at = None;
         self.refusals.remove(&self.server);
     }
 
+    /// Records that the agent has ended the stream, which refuses no report.
+    pub(super) fn ended_by_agent(&mut self, now: Duration) {
+        self.check_outlived(now);
+        self.reported_at = None;
+    }
+
     /// Records that the server has ended the stream. Returns true if a report may be the reason.
-    pub(super) fn ended(&mut self, now: Duration, effects: &mut Vec<Effect>) -> bool {
-        let Some(reported_at) = self.reported_at.take().filter(|_| !self.is_accepted) else { return false };
-        if now.saturating_sub(reported_at) > REFUSED_WITHIN {
-            self.accepted();
+    pub(super) fn ended_by_server(&mut self, now: Duration, effects: &mut Vec<Effect>) -> bool {
+        self.check_outlived(now);
+        if self.reported_at.take().is_none() {
             return false;
         }
         let server = self.server.clone();
@@ -125,11 +151,7 @@ impl Proxy {
 
     pub(super) fn health_request(&mut self, now: Duration, message: Bytes, effects: &mut Vec<Effect>) {
         if self.health.is_open && matches!(self.upstream, Upstream::Open(_)) {
-            let before = self.health.reported_at.replace(now);
-            if before.is_some_and(|before| now.saturating_sub(before) > REFUSED_WITHIN) {
-                // The stream has outlived the report before.
-                self.health.accepted();
-            }
+            self.health.sent(now);
             effects.push(Effect::SendUpstream(message));
         }
     }
@@ -137,15 +159,13 @@ impl Proxy {
     /// When reports may be sent on the current stream.
     pub(super) fn health_due(&self) -> Option<Duration> {
         match self.upstream {
-            Upstream::Open(open)
-                if self.health.is_waiting && open.is_introduced && !self.health.is_paused =>
-            {
+            Upstream::Open(open) if self.health.is_waiting && open.is_introduced => {
                 let delay = match open.is_listening {
                     true if self.health.refusals.contains_key(&self.health.server) => RETRY_AFTER,
                     true => Duration::ZERO,
                     false => LISTENER_TIMEOUT,
                 };
-                Some(open.introduced_at + delay)
+                Some(open.introduced_at.saturating_add(delay).max(self.health.paused_until()))
             }
             _ => None,
         }

@@ -20,7 +20,7 @@ impl Proxy {
         if self.upstream != Upstream::Connecting {
             return;
         }
-        self.health.opened(now, server);
+        self.health.opened(server);
         self.stream += 1;
         self.node = node;
         let Some(variant) = self.downstream.as_ref().map(|downstream| downstream.variant) else { return };
@@ -123,7 +123,7 @@ impl Proxy {
         if !matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
             return;
         }
-        let is_report_refused = self.health.ended(now, effects);
+        let is_report_refused = self.health.ended_by_server(now, effects);
         self.health.closed(is_rejected, &reason, effects);
         if self.was_stable(now) {
             self.backoff.reset();
@@ -147,6 +147,7 @@ impl Proxy {
     pub(super) fn reopen_upstream(&mut self, now: Duration, reason: &str, effects: &mut Vec<Effect>) {
         if matches!(self.upstream, Upstream::Open(_)) {
             effects.push(Effect::CloseUpstream);
+            self.health.ended_by_agent(now);
             self.health.closed(false, reason, effects);
             self.upstream_ended(now);
             self.upstream = match self.downstream {
@@ -166,6 +167,7 @@ impl Proxy {
     ) {
         if matches!(self.upstream, Upstream::Open(_)) {
             effects.push(Effect::CloseUpstream);
+            self.health.ended_by_agent(now);
             self.upstream_closed(now, false, reason.to_owned(), random, effects);
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn log(event: Event, cache: Option<&Path>) {
             warn!(
                 server,
                 pause_seconds = pause.as_secs(),
-                "health is not reported: the discovery server ends xDS streams that carry health reports; its next stream after the pause gets one again"
+                "health is not reported until the pause is over: the discovery server ends xDS streams that carry health reports"
             );
         }
         Event::NotStored { type_url, reason } => {

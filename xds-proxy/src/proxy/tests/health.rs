@@ -80,17 +80,26 @@ fn a_reporter_that_attaches_again_gets_another_stream() {
     assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
 }
 
-/// Sends a report as soon as one may be sent.
+/// Sends a report on the current stream as soon as one may be sent.
 fn report(tested: &mut Tested) {
     tested.step(Input::HealthAttached);
     tested.tick_until(|effect| *effect == Effect::Health(HealthEvent::Opened));
-    let report = request(tested.variant, REPORT, &[], "", "").encode(tested.variant);
-    assert_eq!(tested.step(Input::HealthRequest(report.clone())), [Effect::SendUpstream(report)]);
+    report_again(tested);
 }
 
-/// The control plane ends the stream, and the next one is opened. Returns what was logged.
+fn report_again(tested: &mut Tested) {
+    let report = request(tested.variant, REPORT, &[], "", "").encode(tested.variant);
+    tested.step(Input::HealthRequest(report.clone()));
+    assert!(tested.effects.contains(&Effect::SendUpstream(report)));
+}
+
+/// The control plane rejects the stream, and the next one is opened. Returns the logged pause.
 fn end_stream(tested: &mut Tested) -> Option<Duration> {
-    tested.step(Input::UpstreamClosed { is_rejected: true, reason: "InvalidArgument".to_owned() });
+    end_with(tested, Input::UpstreamClosed { is_rejected: true, reason: "InvalidArgument".to_owned() })
+}
+
+fn end_with(tested: &mut Tested, end: Input) -> Option<Duration> {
+    tested.step(end);
     let pause = tested.effects.iter().find_map(|effect| match effect {
         Effect::Event(Event::HealthRefused { pause, .. }) => Some(*pause),
         _ => None,
@@ -98,6 +107,15 @@ fn end_stream(tested: &mut Tested) -> Option<Duration> {
     tested.tick_until(|effect| *effect == Effect::Connect);
     tested.open_upstream();
     pause
+}
+
+fn lost() -> Input {
+    Input::UpstreamClosed { is_rejected: false, reason: "reset".to_owned() }
+}
+
+/// A response for which the agent closes the stream.
+fn malformed() -> Input {
+    Input::UpstreamResponse(Bytes::from_static(b"\xff"))
 }
 
 fn is_refused(tested: &Tested) -> bool {
@@ -122,25 +140,26 @@ fn a_control_plane_that_ends_the_stream_after_reports_gets_none() {
         let opened = tested.now;
         report(&mut tested);
         assert!(tested.now - opened >= Duration::from_secs(10));
+        let mut ended = tested.now;
         assert_eq!(end_stream(&mut tested), Some(Duration::from_secs(60)));
         assert!(is_refused(&tested));
-        tested.step(Input::HealthAttached);
-        for _ in 0..10 {
-            tested.now += HOUR;
-            tested.step(Input::Tick);
-            assert!(!tested.effects.iter().any(|effect| matches!(effect, Effect::Health(_))), "{variant:?}");
+        // The same stream finds out whether the control plane was upgraded, or the pause doubles.
+        for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600] {
+            let streams = tested.proxy.view(tested.now).streams;
+            report(&mut tested);
+            assert_eq!(tested.now - ended, Duration::from_secs(pause), "{variant:?}");
+            assert_eq!(tested.proxy.view(tested.now).streams, streams, "the stream stays open");
+            assert!(!is_refused(&tested));
+            ended = tested.now;
+            let next = Duration::from_secs((2 * pause).min(3600));
+            assert_eq!(end_stream(&mut tested), Some(next));
+            assert!(is_refused(&tested));
         }
-        // A new stream finds out whether the control plane was upgraded, or waits longer.
+        // A stream that is opened during the pause gets none before its end either.
         end_stream(&mut tested);
-        assert!(!is_refused(&tested));
+        assert!(is_refused(&tested));
         report(&mut tested);
-        assert_eq!(end_stream(&mut tested), Some(Duration::from_secs(120)));
-        tested.now += Duration::from_secs(60);
-        end_stream(&mut tested);
-        assert!(is_refused(&tested), "the pause has doubled");
-        tested.now += HOUR;
-        end_stream(&mut tested);
-        report(&mut tested);
+        assert_eq!(tested.now - ended, HOUR);
         tested.server(REPORT, &[], "epoch/1", "");
         end_stream(&mut tested);
         assert!(!is_refused(&tested));
@@ -150,30 +169,76 @@ fn a_control_plane_that_ends_the_stream_after_reports_gets_none() {
     }
 }
 
-/// istiod answers no report.
+/// Two transport losses right after reports look like refusals, until a stream outlives a report.
+#[test]
+fn a_stream_without_reports_gets_them_after_the_pause() {
+    let mut tested = listening(Variant::Sotw);
+    report(&mut tested);
+    assert_eq!(end_with(&mut tested, lost()), None);
+    report(&mut tested);
+    let ended = tested.now;
+    assert_eq!(end_with(&mut tested, lost()), Some(Duration::from_secs(60)));
+    report(&mut tested);
+    assert_eq!(tested.now - ended, Duration::from_secs(60));
+    tested.now += Duration::from_secs(6);
+    assert_eq!(end_with(&mut tested, lost()), None);
+    let opened = tested.now;
+    report(&mut tested);
+    assert_eq!(tested.now, opened);
+}
+
+/// istiod answers no report. Each row has the times between the first report, those that follow it,
+/// and the end of the stream, in seconds.
 #[test]
 fn streams_that_end_for_other_reasons_refuse_nothing() {
+    let rejected = || Input::UpstreamClosed { is_rejected: true, reason: "InvalidArgument".to_owned() };
+    for (what, seconds, end) in [
+        ("a stream that outlives the report", &[6][..], rejected as fn() -> Input),
+        ("a stream that is lost after it has outlived the report", &[6], lost),
+        ("a stream that outlives the first report", &[30, 0], rejected),
+        ("a stream that is lost after it has outlived the first report", &[30, 0], lost),
+        ("reports in quick succession", &[3, 3, 3], rejected),
+        ("reports in quick succession, and a loss", &[3, 3, 3], lost),
+        ("a malformed response", &[0], malformed),
+    ] {
+        let mut tested = listening(Variant::Sotw);
+        for round in 0..4 {
+            report(&mut tested);
+            for (index, seconds) in seconds.iter().enumerate() {
+                if index > 0 {
+                    report_again(&mut tested);
+                }
+                tested.now += Duration::from_secs(*seconds);
+            }
+            assert_eq!(end_with(&mut tested, end()), None, "{what}, {round}");
+        }
+    }
     let mut tested = listening(Variant::Sotw);
     for round in 0..6 {
         report(&mut tested);
-        tested.now += match round % 2 {
-            // The stream outlives the report.
-            0 => Duration::from_secs(6),
-            _ => Duration::ZERO,
-        };
-        assert_eq!(end_stream(&mut tested), None, "round {round}");
+        // Every other stream outlives the report.
+        tested.now += Duration::from_secs(if round % 2 == 0 { 6 } else { 0 });
+        assert_eq!(end_with(&mut tested, if round % 3 == 0 { lost() } else { rejected() }), None, "{round}");
     }
-    for _ in 0..4 {
-        // A stream without a report.
-        assert_eq!(end_stream(&mut tested), None);
+    for end in [rejected, lost, rejected, lost] {
+        assert_eq!(end_with(&mut tested, end()), None, "a stream without a report");
     }
-    // A server that ends the stream after a later report has accepted the first one.
-    for _ in 0..4 {
-        report(&mut tested);
-        tested.now += Duration::from_secs(30);
-        tested.step(Input::HealthRequest(request(Variant::Sotw, REPORT, &[], "", "").encode(Variant::Sotw)));
-        assert_eq!(end_stream(&mut tested), None);
-    }
+}
+
+/// The agent itself opens another stream, for example with a new certificate.
+#[test]
+fn a_stream_that_the_agent_ends_shows_that_reports_are_accepted() {
+    let mut tested = listening(Variant::Sotw);
+    report(&mut tested);
+    end_stream(&mut tested);
+    report(&mut tested);
+    tested.now += Duration::from_secs(6);
+    tested.step(Input::HealthAttached);
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.open_upstream();
+    assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
+    report_again(&mut tested);
+    assert_eq!(end_stream(&mut tested), None);
 }
 
 #[test]
