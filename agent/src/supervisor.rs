@@ -276,14 +276,19 @@ impl Supervisor {
     fn on_response(&mut self, response: DrainResponse) {
         match response {
             DrainResponse::Listeners(listeners) => {
+                if listeners.is_none() && self.scope == DrainScope::Inbound {
+                    warn!("{}", listeners::UNKNOWN_AT_START);
+                }
                 for warning in listeners.iter().flat_map(|known| listeners::warnings(self.scope, known)) {
                     warn!("{warning}");
                 }
                 self.listeners = listeners;
             }
-            DrainResponse::DrainSent { plan, is_accepted } => {
+            DrainResponse::DrainSent { plan, are_listeners_known, is_accepted } => {
                 if !is_accepted {
                     warn!("envoy admin did not accept the drain request");
+                } else if !are_listeners_known && self.scope == DrainScope::Inbound {
+                    warn!("{}", listeners::UNKNOWN_AT_DRAIN);
                 }
                 self.state.set_drain_plan(plan);
                 self.drain.on_drain_response(is_accepted);

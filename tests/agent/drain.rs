@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kit::admin::{Mood, ScriptedAdmin};
 use kit::agent;
 use kit::caller;
 use kit::envoy::{self, Version};
@@ -157,6 +158,26 @@ async fn a_listener_that_no_drain_reaches_is_named_at_the_start() {
     .await;
     wait::until_or(|| sidecar.log(), async || sidecar.log().contains("because they are not HTTP: database;"))
         .await;
+}
+
+#[tokio::test]
+async fn unknown_listeners_are_logged_at_the_start_and_at_the_drain() {
+    for (scope, count) in [("inbound", 1), ("all", 0)] {
+        let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
+        let flags = ["--drain-scope", scope, "--drain-seconds", "0"];
+        let name = format!("drain-unknown-{scope}");
+        let sidecar = Builder::bare(&name).watching(admin.address).args(&flags).start_plain();
+        sidecar.until(200, "ready").await;
+        let at_start = "if it does not return them at the drain either";
+        if count > 0 {
+            wait::until_or(|| sidecar.log(), async || sidecar.log().contains(at_start)).await;
+        }
+        sidecar.signal(Signal::SIGTERM);
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(0), "{log}");
+        let at_drain = "unknown: --drain-scope inbound drains outbound listeners too";
+        assert_eq!((log.matches(at_start).count(), log.matches(at_drain).count()), (count, count), "{log}");
+    }
 }
 
 #[tokio::test]

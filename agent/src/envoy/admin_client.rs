@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::admin::{self, AdminRequest, AdminResponse, DataPathResponse};
@@ -78,7 +79,8 @@ pub async fn open_connections(url: &HttpUrl, plan: &DrainPlan, timeout: Duration
 pub async fn listeners(url: &HttpUrl, timeout: Duration) -> Option<Vec<Listener>> {
     let fixed = text(url, listeners::STATIC_LISTENERS, listeners::LIMIT, timeout).await?;
     let dynamic = text(url, listeners::DYNAMIC_LISTENERS, listeners::LIMIT, timeout).await?;
-    listeners::parse([&fixed, &dynamic])
+    // The responses can have megabytes, and readiness must not wait until they are parsed.
+    spawn_blocking(move || listeners::parse([&fixed, &dynamic])).await.ok()?
 }
 
 /// Returns the body of a response with status 200; `None` if there is no such response within `timeout`,

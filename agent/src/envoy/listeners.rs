@@ -103,6 +103,13 @@ impl Listener {
     }
 }
 
+/// What an operator should know if the listeners are unknown with the scope `inbound`: at the
+/// start, and at the drain.
+pub const UNKNOWN_AT_START: &str = "envoy's listeners are unknown: /config_dump of its admin interface did not return them in time, or more than 16 MiB; \
+     if it does not return them at the drain either, --drain-scope inbound drains outbound listeners too";
+pub const UNKNOWN_AT_DRAIN: &str =
+    "envoy's listeners are unknown: --drain-scope inbound drains outbound listeners too";
+
 /// Returns what an operator should know about the drain of these listeners, one line each.
 pub fn warnings(scope: DrainScope, listeners: &[Listener]) -> Vec<String> {
     let is_outbound = |listener: &&Listener| listener.direction == Direction::Outbound;

@@ -19,6 +19,7 @@ pub(super) enum DrainResponse {
     Listeners(Option<Vec<Listener>>),
     DrainSent {
         plan: DrainPlan,
+        are_listeners_known: bool,
         is_accepted: bool,
     },
     /// Open connections of the application; `None` if Envoy returned no statistics.
@@ -47,7 +48,7 @@ impl DrainRequests {
             let listeners = listeners.ok().flatten().or(known);
             let plan = DrainPlan::new(scope, listeners.as_deref());
             let is_accepted = admin_client::post(&admin, plan.path, DEADLINE).await;
-            DrainResponse::DrainSent { plan, is_accepted }
+            DrainResponse::DrainSent { plan, are_listeners_known: listeners.is_some(), is_accepted }
         });
     }
 

@@ -133,6 +133,7 @@ async fn say(stream: &mut TcpStream, path: &str, mood: Mood, shared: &Shared) ->
         "/server_info" => {
             ("200 OK", r#"{"version": "0/1.40.0/Clean", "state": "LIVE", "uptime_current_epoch": "5s"}"#)
         }
+        "/drain_listeners" => ("200 OK", "OK\n"),
         _ => ("404 Not Found", ""),
     };
     let length = body.len();
