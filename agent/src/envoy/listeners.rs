@@ -33,8 +33,10 @@ pub struct Listener {
     /// Name in Envoy's statistics; `None` if the configuration does not determine it.
     stat_name: Option<String>,
     direction: Direction,
+    /// True if a filter chain takes part in the drain of the listener's direction.
+    has_chain_of_direction: bool,
     /// True if a network filter takes part in a drain of all listeners only.
-    needs_drain_of_all: bool,
+    has_chain_of_all: bool,
     /// True if connections of a filter chain take part in no drain.
     has_undrained_chain: bool,
 }
@@ -99,7 +101,12 @@ fn is_own(listener: &str) -> bool {
 
 impl Listener {
     fn needs_drain_of_all(&self) -> bool {
-        self.direction == Direction::Unspecified || self.needs_drain_of_all
+        self.has_chain_of_all || self.lacks_direction()
+    }
+
+    /// Returns true if only the drain of all listeners reaches it, because it has no direction.
+    fn lacks_direction(&self) -> bool {
+        self.direction == Direction::Unspecified && self.has_chain_of_direction
     }
 }
 
@@ -127,7 +134,7 @@ pub fn warnings(scope: DrainScope, listeners: &[Listener]) -> Vec<String> {
              their clients to close them, at most until --drain-deadline-seconds"
         ));
     }
-    let unspecified = names(&|listener| listener.direction == Direction::Unspecified);
+    let unspecified = names(&|listener| listener.lacks_direction() && !listener.has_chain_of_all);
     if !spared.is_empty() && !unspecified.is_empty() {
         warnings.push(format!(
             "listeners without traffic_direction: {unspecified}; Envoy can drain them only together with the outbound \
@@ -234,7 +241,9 @@ impl From<RawListener> for Listener {
                 "OUTBOUND" => Direction::Outbound,
                 _ => Direction::Unspecified,
             },
-            needs_drain_of_all: reaches.contains(&DrainReach::OfAll),
+            // A listener without chains receives them over xDS.
+            has_chain_of_direction: reaches.is_empty() || reaches.contains(&DrainReach::OfDirection),
+            has_chain_of_all: reaches.contains(&DrainReach::OfAll),
             has_undrained_chain: reaches.contains(&DrainReach::Never),
             name: if raw.name.is_empty() { "(no name)".to_owned() } else { raw.name },
         }

@@ -6,17 +6,20 @@ const HTTP: &str = "http_connection_manager.v3.HttpConnectionManager";
 const TCP: &str = "tcp_proxy.v3.TcpProxy";
 const REDIS: &str = "redis_proxy.v3.RedisProxy";
 
-/// Returns a listener as `/config_dump` shows it; `fields` are added.
-fn raw(name: &str, port: u16, direction: &str, filter: &str, fields: &Value) -> Value {
-    let filters = json!([
+fn chain(filter: &str) -> Value {
+    json!({"filters": [
         {"name": "first", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC"}},
         {"name": "last", "typed_config": {"@type": format!("type.googleapis.com/envoy.extensions.filters.network.{filter}")}},
-    ]);
+    ]})
+}
+
+/// Returns a listener as `/config_dump` shows it; `fields` are added.
+fn raw(name: &str, port: u16, direction: &str, filter: &str, fields: &Value) -> Value {
     let mut listener = json!({
         "@type": "type.googleapis.com/envoy.config.listener.v3.Listener",
         "name": name,
         "address": {"socket_address": {"address": "0.0.0.0", "port_value": port}},
-        "filter_chains": [{"filters": filters}],
+        "filter_chains": [chain(filter)],
     });
     let object = listener.as_object_mut().unwrap();
     if !direction.is_empty() {
@@ -52,6 +55,11 @@ fn what_a_drain_of_inbound_listeners_reaches_and_waits_for() {
         (vec![plain("none", 1, "", HTTP)], DRAIN_ALL, 1111),
         (vec![plain("none", 1, "UNSPECIFIED", HTTP), plain("out", 3, "OUTBOUND", HTTP)], DRAIN_ALL, 1011),
         (vec![plain("in", 1, "INBOUND", TCP)], DRAIN_INBOUND, 1111),
+        // No drain reaches the listener.
+        (vec![plain("none", 1, "", TCP), plain("out", 2, "OUTBOUND", HTTP)], DRAIN_INBOUND, 1101),
+        (vec![plain("none", 1, "", REDIS), plain("out", 2, "OUTBOUND", HTTP)], DRAIN_ALL, 1101),
+        (vec![raw("both", 1, "", TCP, &json!({"default_filter_chain": chain(HTTP)}))], DRAIN_ALL, 1111),
+        (vec![raw("over xDS", 1, "", TCP, &json!({"filter_chains": []}))], DRAIN_ALL, 1111),
         (vec![plain("in", 1, "INBOUND", REDIS), plain("out", 2, "OUTBOUND", REDIS)], DRAIN_ALL, 1101),
         // Nothing but the agent's own listener, which has no direction.
         (
@@ -139,6 +147,12 @@ fn warnings_name_listeners() {
             vec!["traffic_direction: free;"],
         ),
         (inbound, vec![plain("db", 1, "INBOUND", TCP), plain("mq", 2, "", TCP)], vec!["not HTTP: db, mq;"]),
+        // The direction of the others changes nothing.
+        (
+            inbound,
+            vec![plain("db", 1, "", TCP), plain("cache", 3, "", REDIS), plain("out", 2, "OUTBOUND", HTTP)],
+            vec!["not HTTP: db;"],
+        ),
         (all, vec![plain("out", 2, "OUTBOUND", TCP), plain("free", 1, "", REDIS)], vec!["not HTTP: out;"]),
     ] {
         let found = warnings(scope, &found(&listeners));
