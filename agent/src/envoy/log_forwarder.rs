@@ -5,7 +5,7 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::thread;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::json_line::EnvoyLines;
@@ -25,6 +25,8 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct LogForwarder {
     ended: CancellationToken,
+    /// When the wait for the last lines ends, once it has begun.
+    finish_by: Option<Instant>,
 }
 
 impl LogForwarder {
@@ -39,13 +41,14 @@ impl LogForwarder {
             let mut stall = Stall::default();
             forward(reader, |line| stderr::write_when_read(line.as_bytes(), &mut stall));
         })?;
-        Ok((writer, Self { ended }))
+        Ok((writer, Self { ended, finish_by: None }))
     }
 
-    /// Waits until all lines of an Envoy that has exited are queued.
-    pub async fn finish(&self) {
+    /// Waits until all lines of an Envoy that has exited are queued. The future is cancel safe.
+    pub async fn finish(&mut self) {
+        let finish_by = *self.finish_by.get_or_insert_with(|| Instant::now() + FINISH_TIMEOUT);
         // After the timeout another process has the pipe; its lines may still come.
-        let _ = timeout(FINISH_TIMEOUT, self.ended.cancelled()).await;
+        let _ = timeout_at(finish_by, self.ended.cancelled()).await;
     }
 }
 

@@ -118,7 +118,7 @@ impl EnvoyProcess {
     /// Waits until the process exits and its last lines are logged. The future is cancel safe.
     pub async fn wait(&mut self) -> ExitReason {
         let status = self.child.wait().await;
-        if let Some(log) = &self.log {
+        if let Some(log) = &mut self.log {
             log.finish().await;
         }
         match status {

@@ -40,3 +40,17 @@ async fn the_end_of_the_last_writer_ends_the_forwarder() {
     drop(other);
     forwarder.ended.cancelled().await;
 }
+
+/// The supervisor waits again after each other event.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_repeated_keeps_its_deadline() {
+    let (writer, mut forwarder) = LogForwarder::start().unwrap();
+    let start = Instant::now();
+    for _ in 0..10 {
+        if tokio::time::timeout(FINISH_TIMEOUT * 3 / 10, forwarder.finish()).await.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(start.elapsed(), FINISH_TIMEOUT);
+    drop(writer);
+}
