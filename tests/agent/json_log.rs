@@ -1,6 +1,7 @@
 //! Tests of `--log-format json`: every line on stderr is a JSON object, whatever wrote it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use kit::agent;
 use kit::net;
@@ -90,11 +91,27 @@ async fn the_last_lines_of_an_envoy_that_crashes_are_written_before_the_final_er
     assert_eq!(messages.last(), Some(&"Envoy exited unexpectedly, with code 7"), "{log}");
 }
 
+/// Kills the process whose id is in the file.
+struct KilledAtEnd(PathBuf);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(&self.0).ok().and_then(|text| text.trim().parse().ok());
+        if let Some(pid) = pid {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
 /// A process that has inherited Envoy's stderr does not delay the exit for ever.
 #[tokio::test]
 async fn a_process_that_keeps_stderr_open_does_not_hold_the_agent() {
-    let text = "case \"$*\" in *validate*) exit 0;; esac\nsetsid sleep 20 & echo last >&2\nexit 7";
-    let (code, log) = scripted("json-holder", text).end().await;
+    let text = "case \"$*\" in *validate*) exit 0;; esac\npid=${0%/*}/pid\n\
+                setsid sh -c 'echo $$ >\"$1\"; exec sleep 100000' sh \"$pid\" &\n\
+                until [ -s \"$pid\" ]; do sleep 0.1; done; echo last >&2\nexit 7";
+    let sidecar = scripted("json-holder", text);
+    let _holder = KilledAtEnd(sidecar.folder.join("pid"));
+    let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(70), "{log}");
     assert!(parsed(&log).iter().any(|line| message(line) == "last"), "{log}");
 }
