@@ -212,7 +212,7 @@ async fn unusual_responses_are_read_as_prometheus_reads_them() {
             has(&text, "a_total{x=\"1\"} 5") && has(&text, &of_target("scrape_up", &port, 1)),
             "{name}: {text}"
         );
-        assert!(has(&text, &of_target("scrape_dropped_lines", &port, 0)), "{name}: {text}");
+        assert!(has(&text, &of_target("scrape_lines_dropped", &port, 0)), "{name}: {text}");
     }
 }
 
@@ -270,7 +270,7 @@ async fn one_line_costs_one_line() {
     }
     assert!(!text.lines().any(|line| line.starts_with('x')), "{text}");
     assert!(has(&text, &of_target("scrape_up", &port, 1)), "{text}");
-    assert!(has(&text, &of_target("scrape_dropped_lines", &port, DROPPED.len() as u64 + 1)), "{text}");
+    assert!(has(&text, &of_target("scrape_lines_dropped", &port, DROPPED.len() as u64 + 1)), "{text}");
     let log = sidecar.log();
     for (number, (line, reason)) in DROPPED.iter().enumerate() {
         let series = format!(

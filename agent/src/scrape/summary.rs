@@ -36,7 +36,7 @@ pub(super) fn text(outcomes: &[Outcome], duplicates: u64, shared: u64) -> String
     of_each("scrape_duration_seconds", "Duration of the scrape of this source", &|outcome| {
         format!("{:.6}", outcome.took.as_secs_f64())
     });
-    of_each("scrape_dropped_lines", "Lines of this source that cannot be merged", &|outcome| {
+    of_each("scrape_lines_dropped", "Lines of this source that cannot be merged", &|outcome| {
         outcome.dropped.to_string()
     });
     for (name, help, value) in [

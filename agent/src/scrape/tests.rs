@@ -174,7 +174,7 @@ async fn dropped_lines_are_counted_and_the_others_kept() {
     let (_, text) = scraped(&scraper, &headers(&[]), "").await;
     assert!(text.contains("\na 1\nb{c=\"\\\\d\"} 1\n# TYPE h histogram\ne 1\n"), "{text}");
     let labels = format!("{{source=\"application\",target=\"{target}\"}}");
-    for line in [format!("scrape_up{labels} 1"), format!("scrape_dropped_lines{labels} 2")] {
+    for line in [format!("scrape_up{labels} 1"), format!("scrape_lines_dropped{labels} 2")] {
         assert!(text.contains(&format!("\napp_health_agent_{line}\n")), "{line}: {text}");
     }
     let own = own(&scraper).await;

@@ -17,8 +17,8 @@ fn every_source_has_each_metric() {
         "app_health_agent_scrape_up{source=\"application\",target=\"80\"} 1",
         "app_health_agent_scrape_up{source=\"application\",target=\"81/a\"} 0",
         "app_health_agent_scrape_duration_seconds{source=\"application\",target=\"80\"} 0.001500",
-        "app_health_agent_scrape_dropped_lines{source=\"application\",target=\"80\"} 2",
-        "app_health_agent_scrape_dropped_lines{source=\"application\",target=\"81/a\"} 0",
+        "app_health_agent_scrape_lines_dropped{source=\"application\",target=\"80\"} 2",
+        "app_health_agent_scrape_lines_dropped{source=\"application\",target=\"81/a\"} 0",
         "app_health_agent_duplicate_families 3",
         "app_health_agent_shared_families 4",
     ] {
