@@ -59,9 +59,9 @@ async fn paths_of_istios_agent() {
         assert!(answer.status == 200 && text.contains(up), "{path}: {text}");
     }
     for (request, port) in [
-        ("GET /healthz/ready", ":15021/healthz/ready"),
-        ("POST /quitquitquit", "127.0.0.1:15004/quitquitquit"),
-        ("GET /quitquitquit?x", "127.0.0.1:15004/quitquitquit"),
+        ("GET /healthz/ready", "GET /healthz/ready on the --ready-address"),
+        ("POST /quitquitquit", "POST /quitquitquit on the --local-address"),
+        ("GET /quitquitquit?x", "POST /quitquitquit on the --local-address"),
         ("POST /metrics", ""),
         ("GET /metrics/", ""),
         ("GET //quitquitquit", ""),
