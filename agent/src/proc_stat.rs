@@ -5,6 +5,8 @@ use std::fs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcStat {
     state: char,
+    /// Id of the parent.
+    pub parent: i32,
     /// Id of the process group.
     pub group: i32,
     /// Start time in clock ticks since the boot; it stays the same when the process executes a program.
@@ -31,10 +33,11 @@ impl ProcStat {
 
     fn parse(stat: &str) -> Option<Self> {
         // The name of the program, in parentheses, may contain spaces and parentheses. State is field 3,
-        // group 5, and start time 22.
+        // parent 4, group 5, and start time 22.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         Some(Self {
             state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             start_time: fields.get(19)?.parse().ok()?,
         })

@@ -3,7 +3,10 @@ use super::*;
 #[test]
 fn fields() {
     let stat = "7 (a) b (c) S 1 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 1000 200";
-    assert_eq!(ProcStat::parse(stat), Some(ProcStat { state: 'S', group: 8, start_time: 123_456 }));
+    assert_eq!(
+        ProcStat::parse(stat),
+        Some(ProcStat { state: 'S', parent: 1, group: 8, start_time: 123_456 })
+    );
     assert!(!ProcStat::parse(stat).unwrap().is_zombie());
     assert!(ProcStat::parse(&stat.replace(") S", ") Z")).unwrap().is_zombie());
     for malformed in ["", "7 (a) S 1", "7 a S 1 8 9"] {

@@ -10,6 +10,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, getpid};
 use tokio::time::sleep;
 
+use crate::proc_stat::ProcStat;
+
 /// Environment variable with the mark.
 pub(super) const MARK: &str = "APP_HEALTH_PROBE";
 /// Interval between two searches.
@@ -45,17 +47,9 @@ fn marked_children(mark: &str) -> Vec<Pid> {
     if waitid(Id::All, look).is_err() {
         return Vec::new(); // There are no children at all, which is the usual case.
     }
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.map(Pid::from_raw).filter(|pid| is_child(*pid) && has_mark(*pid, mark)).collect()
-}
-
-fn is_child(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, in parentheses, may contain spaces. The state and the parent follow.
-    let fields = stat.rsplit_once(')').map(|(_, fields)| fields);
-    let parent = fields.and_then(|fields| fields.split_whitespace().nth(1)?.parse().ok());
-    parent.map(Pid::from_raw) == Some(getpid())
+    let own = getpid().as_raw();
+    let children = ProcStat::all().filter(|(_, stat)| stat.parent == own);
+    children.map(|(pid, _)| Pid::from_raw(pid)).filter(|pid| has_mark(*pid, mark)).collect()
 }
 
 fn has_mark(pid: Pid, mark: &str) -> bool {
