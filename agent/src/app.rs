@@ -98,7 +98,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
         tokio::select! {
             record = prepare::end_leftover(&config) => record,
             signal = signals.wait_for_termination(|| ()) => {
-                Err(supervisor::never_ready(signal, "an envoy of another agent was ended"))
+                Err(supervisor::never_ready(signal, "the envoy of an earlier agent has not ended yet"))
             }
         }
     };

@@ -136,8 +136,8 @@ impl StderrWriter {
         let _ = queue.send(lines);
     }
 
-    /// A full queue delays the caller, and so Envoy, like a full pipe would, but for as long as stderr is
-    /// read only.
+    /// A full queue delays the caller, and so Envoy, as a full pipe would, but only while stderr is
+    /// read.
     fn push_when_read(&self, line: &[u8], stall: &mut Stall) {
         let mut seen = self.written.load(Ordering::Relaxed);
         let mut waited = Duration::ZERO;

@@ -41,7 +41,7 @@ pub struct VmConfig {
 }
 
 impl VmConfig {
-    /// Returns false if the agent has a purpose without an Envoy that is ready.
+    /// Returns true if the machine is healthy only with a ready Envoy.
     pub fn requires_envoy(&self) -> bool {
         self.health.envoy_readiness
     }

@@ -116,7 +116,7 @@ pub(super) async fn end_leftover(config: &RunConfig) -> Result<Option<PathBuf>, 
     };
     // If something else needs the directory, it reports the error.
     if let Err(error) = state_dir::create(&config.state_dir) {
-        info!(%error, "an envoy that a killed agent leaves behind will not be found");
+        info!(%error, "envoy not recorded: if this agent is killed, the next one cannot end its Envoy");
         return Ok(None);
     }
     let file = config.state_dir.join(name);
