@@ -112,6 +112,12 @@ async fn scrape(sidecar: &Sidecar, timeout: u32) -> String {
     text
 }
 
+/// Stops the agent, which writes its last lines before it exits, and returns its log.
+async fn whole_log(sidecar: Sidecar) -> String {
+    assert_eq!(sidecar.local("POST /quitquitquit", "").await.status, 200);
+    sidecar.end().await.1
+}
+
 fn has(text: &str, line: &str) -> bool {
     text.lines().any(|found| found == line)
 }
@@ -271,12 +277,14 @@ async fn one_line_costs_one_line() {
     assert!(!text.lines().any(|line| line.starts_with('x')), "{text}");
     assert!(has(&text, &of_target("scrape_up", &port, 1)), "{text}");
     assert!(has(&text, &of_target("scrape_lines_dropped", &port, DROPPED.len() as u64 + 1)), "{text}");
-    let log = sidecar.log();
-    for (number, (line, reason)) in DROPPED.iter().enumerate() {
+    for (line, reason) in DROPPED {
         let series = format!(
             "app_health_agent_scrape_dropped_lines_total{{source=\"application\",reason=\"{reason}\"}}"
         );
         assert!(sidecar.metric(&series).await > 0.0, "{line}");
+    }
+    let log = whole_log(sidecar).await;
+    for (number, (_, reason)) in DROPPED.iter().enumerate() {
         let first = DROPPED.iter().position(|(_, other)| other == reason) == Some(number);
         let message = format!("target=\"{port}\" reason=\"{reason}\" line={}", KEPT.len() + 3 + number);
         assert_eq!(
@@ -313,6 +321,6 @@ async fn equal_series_of_two_targets() {
         assert_eq!(samples, expected, "{flag} {count}");
         assert!(has(&text, &format!("app_health_agent_shared_families {shared}")), "{flag} {count}: {text}");
         let warning = "metrics sources share families";
-        assert_eq!(sidecar.log().contains(warning), shared > 0, "{flag} {count}");
+        assert_eq!(whole_log(sidecar).await.contains(warning), shared > 0, "{flag} {count}");
     }
 }

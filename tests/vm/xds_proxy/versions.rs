@@ -223,13 +223,17 @@ async fn a_control_plane_that_ends_streams_with_reports_serves_envoy() {
     tested.until_text(10001, Some("one")).await;
     let is_refused = async || tested.view().await["healthRefused"] == true;
     wait::until_or(|| tested.sidecar().log(), is_refused).await;
-    assert_eq!((server.seen(HEALTH_INFORMATION).len(), server.streams()), (2, 3));
+    // Each report ends one stream. A third one follows only after the pause of a minute.
+    let reports = || server.seen(HEALTH_INFORMATION).len();
+    let is_reopened = async || reports() >= 2 && server.streams() == reports() + 1;
+    wait::until_or(|| tested.sidecar().log(), is_reopened).await;
     server.set(LISTENER, "2", &[("10001", of("two"))]);
     tested.until_text(10001, Some("two")).await;
-    assert_eq!(server.streams(), 3, "the stream stays open");
+    wait::until_or(|| tested.sidecar().log(), is_reopened).await;
     assert_eq!(tested.stat("cluster.xds-grpc.upstream_rq_total").await, Some(1), "Envoy's stream was lost");
     let log = tested.sidecar().log();
-    assert_eq!(log.matches("ends xDS streams that carry health reports").count(), 1, "{log}");
+    let warnings = log.matches("ends xDS streams that carry health reports").count();
+    assert!((1..reports()).contains(&warnings), "{warnings}: {log}");
     let is_counted = async || tested.sidecar().metric("app_health_agent_xds_health_refused").await == 1.0;
     wait::until_or(|| tested.sidecar().log(), is_counted).await;
     assert_eq!(tested.sidecar().ready("").await.status, 200, "{log}");

@@ -44,6 +44,8 @@ pub fn clusters(count: u8) -> Vec<Any> {
 pub fn cluster(name: &str, connect_timeout: Duration) -> Any {
     let source = ConfigSource {
         resource_api_version: ApiVersion::V3.into(),
+        // The cluster warms until its endpoints are sent, however long that takes.
+        initial_fetch_timeout: Some(Default::default()),
         config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource::default())),
         ..ConfigSource::default()
     };
