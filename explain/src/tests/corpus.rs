@@ -20,7 +20,7 @@ use crate::report::Report;
 const BEGIN: &str = "<!-- The test of the corpus writes this table. -->\n";
 const END: &str = "<!-- End of the table. -->\n";
 /// The files of the corpus, and how docs/explain.md calls them.
-const AREAS: [(&str, &str); 7] = [
+const AREAS: [(&str, &str); 8] = [
     ("scheduling", "scheduler and nodes"),
     ("images", "images, Windows"),
     ("admission", "API server, workloads"),
@@ -28,6 +28,7 @@ const AREAS: [(&str, &str); 7] = [
     ("ends", "crashes, evictions, deletion, hooks"),
     ("probes", "probes, network, sidecar"),
     ("field", "what users report, of all areas"),
+    ("field_nodes", "whole messages of clusters: nodes, images, containers, workloads"),
 ];
 
 /// What the command says about one situation, compared with the expert.
