@@ -4,9 +4,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
+use crate::wording;
 
 /// Kubernetes writes it before a message that stands for several similar ones.
 const COMBINED: &str = "(combined from similar events): ";
+
+/// Lines in which k8s.io/mount-utils repeats its call, with paths that differ for each Pod.
+const CALLS: [&str; 3] = ["Mounting command: ", "Mounting arguments: ", "Unmounting arguments: "];
 
 /// One event, in the order of their last occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +64,14 @@ impl Event {
 
     pub(crate) fn is_warning(&self) -> bool {
         self.kind == "Warning"
+    }
+
+    /// Returns the message in one line, without the calls of mount-utils: the last line often says why
+    /// they failed.
+    pub(crate) fn whole(&self) -> String {
+        let is_call = |line: &&str| CALLS.iter().any(|call| line.trim().starts_with(call));
+        let lines: Vec<&str> = self.message.lines().filter(|line| !is_call(line)).collect();
+        wording::one_line(&lines.join("\n"))
     }
 
     /// Returns the first line of the message.

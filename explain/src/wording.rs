@@ -3,6 +3,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod container;
+pub(crate) mod deletion;
 pub(crate) mod failed_pod;
 pub(crate) mod image;
 pub(crate) mod output;
@@ -21,17 +22,35 @@ pub(crate) struct Wording {
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers; a test checks it"))]
     pub(crate) source: &'static str,
     pub(crate) advice: &'static str,
+    /// False if the pattern knows only which call failed, and the rest of the message says why.
+    pub(crate) certain: bool,
 }
 
 /// Makes an entry of a table: pattern, source, advice.
 pub(crate) const fn wording(pattern: &'static str, source: &'static str, advice: &'static str) -> Wording {
-    Wording { pattern, source, advice }
+    Wording { pattern, source, advice, certain: true }
 }
 
-/// Returns the first wording that matches the whole message. Messages in messages have escaped quotes.
+/// Makes an entry for what the other entries of a table do not know: its advice is a hint.
+pub(crate) const fn hint(pattern: &'static str, source: &'static str, advice: &'static str) -> Wording {
+    Wording { pattern, source, advice, certain: false }
+}
+
+/// Returns true if the message was found, and tells what is wrong.
+pub(crate) fn is_certain(known: Option<&Wording>) -> bool {
+    known.is_some_and(|known| known.certain)
+}
+
+/// Returns the first wording that matches the whole message, also if it has several lines. Messages
+/// in messages have escaped quotes.
 pub(crate) fn find(table: &'static [Wording], message: &str) -> Option<&'static Wording> {
-    let message = message.trim().replace("\\\"", "\"");
+    let message = one_line(message).replace("\\\"", "\"");
     table.iter().find(|wording| matches(wording.pattern, &message))
+}
+
+/// Returns the lines of the text that are not empty, separated by spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns true if the pattern matches the whole text.

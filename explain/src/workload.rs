@@ -2,12 +2,17 @@
 
 use serde_json::Value;
 
+use crate::clock::Timestamp;
 use crate::container::list;
 use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::object::{Kind, ObjectName};
 use crate::situation::{Fetched, Situation};
 use crate::wording::{self, admission};
+
+/// After how long a controller that cannot create a Pod tries again at the latest, in seconds:
+/// 1000 s, as client-go's util/workqueue limits it, and the time of the call.
+const RETRY: u64 = 1100;
 
 /// All results of the requests about a workload.
 #[derive(Clone, Debug)]
@@ -82,7 +87,9 @@ fn refused(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {
         .iter()
         .rev()
         .find(|event| matches!(event.reason.as_str(), "FailedCreate" | "SuccessfulCreate"));
-    let recorded = last.filter(|event| event.reason == "FailedCreate").map(|event| event.line().to_owned());
+    let recorded = last
+        .filter(|event| event.reason == "FailedCreate" && !is_over(situation, workload, event))
+        .map(Event::whole);
     let replica_sets = situation.replica_sets.found().map_or(&[][..], Vec::as_slice).iter();
     let mut failures =
         replica_sets.chain([workload]).filter_map(|object| condition(object, "ReplicaFailure"));
@@ -97,8 +104,22 @@ fn refused(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {
     );
     Some(
         Finding::broken(code, format!("its Pods cannot be created: {reason}"), advice)
-            .certain_if(known.is_some()),
+            .certain_if(known.is_some_and(|(_, wording)| wording.certain)),
     )
+}
+
+/// Returns true if all Pods exist, and the controller has not tried to create another one for so long
+/// that it wants none: it does not always record that it was successful in the end.
+fn is_over(situation: &WorkloadSituation, workload: &Value, refusal: &Event) -> bool {
+    let pods = situation.pods.found().map_or(&[][..], Vec::as_slice);
+    let found = pods.len() + situation.omitted;
+    let is_complete = wanted(situation.object.kind, workload)
+        .is_some_and(|wanted| u64::try_from(found).unwrap_or(u64::MAX) >= wanted);
+    let age = || {
+        let now = Timestamp::parse(&pods.first()?.now)?;
+        Some(Timestamp::parse(&refusal.last)?.seconds_until(now))
+    };
+    is_complete && age().is_some_and(|age| age > RETRY)
 }
 
 fn failed_job(workload: &Value) -> Option<Finding> {

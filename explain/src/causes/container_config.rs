@@ -26,11 +26,11 @@ fn of(container: &Container<'_>) -> Option<Finding> {
         // Between two tries kubelet shows the back-off, and the runtime's error in the last run.
         _ => {
             let terminated = container.terminated().filter(|_| container.is_crashing())?;
-            terminated.is_start_error().then(|| ("StartError", terminated.message().to_owned()))?
+            terminated.is_start_error().then(|| ("StartError", terminated.whole_message()))?
         }
     };
-    let line = message.lines().next().unwrap_or_default();
-    let known = wording::find(wording::container::TABLE, line);
+    let line = wording::one_line(&message);
+    let known = wording::find(wording::container::TABLE, &line);
     let advice = match known {
         Some(known) => known.advice,
         None if reason == "PostStartHookError" => {
@@ -39,7 +39,7 @@ fn of(container: &Container<'_>) -> Option<Finding> {
         None => "the message is that of the container runtime, and is not known here",
     };
     let code = if reason == "PostStartHookError" { Code::Hook } else { Code::ContainerConfig };
-    let is_certain = known.is_some() || reason == "PostStartHookError";
+    let is_certain = wording::is_certain(known) || reason == "PostStartHookError";
     let text = format!("the container cannot be created: {reason}: {line}");
     Some(Finding::broken(code, text, advice).certain_if(is_certain).about(container.name))
 }

@@ -2,12 +2,14 @@
 
 use crate::causes::windows;
 use crate::container::Container;
+use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::view::View;
 use crate::wording;
 
 /// How long an image may be pulled before that is remarkable, in seconds.
 const PULL: u64 = 60;
+const INVALID: &str = "correct the image of the container: it must have the form of an image reference, in lower case and without https://";
 const REASONS: [&str; 7] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -36,25 +38,25 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         .iter()
         .rev()
         .filter(|event| event.reason == "Failed" && event.container == container.name);
-    let pulled = pulls.map(|event| event.line()).find(|line| line.contains("pull") && line.contains(": "));
+    let pulled = pulls.map(Event::whole).find(|line| line.contains("pull") && line.contains(": "));
     let message = match reason {
         // Since Kubernetes 1.32 it has the message of the registry itself.
         "ImagePullBackOff" => {
             match waiting.strip_prefix("Back-off pulling image ").and_then(|rest| rest.split_once("\": ")) {
-                Some((_, message)) => message,
-                None => pulled.unwrap_or(waiting),
+                Some((_, message)) => message.to_owned(),
+                None => pulled.unwrap_or_else(|| waiting.to_owned()),
             }
         }
-        _ => waiting,
+        _ => waiting.to_owned(),
     };
     let is_sidecar = view.sidecar.as_ref().is_some_and(|sidecar| sidecar.container == container.name);
-    let line = message.lines().next().unwrap_or_default();
-    let known = wording::find(wording::image::TABLE, line).map(|known| known.advice);
+    let line = wording::one_line(&message);
+    let known = wording::find(wording::image::TABLE, &line).map(|known| known.advice);
     let missing_secrets = view
         .last_event(&["FailedToRetrieveImagePullSecret"])
         .filter(|_| known.is_none_or(|advice| advice.contains("imagePullSecrets")));
     let advice = match () {
-        () if reason == "InvalidImageName" => Some("correct the image of the container"),
+        () if reason == "InvalidImageName" => Some(INVALID),
         () if reason == "ErrImageNeverPull" => {
             Some("imagePullPolicy is Never: load the image onto the node, or change the policy")
         }

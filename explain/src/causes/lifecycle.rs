@@ -2,6 +2,7 @@
 
 use crate::clock::age;
 use crate::container::list;
+use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::view::View;
 use crate::wording::{self, failed_pod};
@@ -31,7 +32,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             );
             let advice = format!("{advice}{}", replacement(view, reason));
             let text = format!("the Pod has failed: {reason}: {message}");
-            vec![Finding::broken(Code::Failed, text, advice).certain_if(known.is_some())]
+            vec![Finding::broken(Code::Failed, text, advice).certain_if(wording::is_certain(known))]
         }
         _ => Vec::new(),
     }
@@ -70,6 +71,8 @@ fn terminating(view: &View<'_>) -> Finding {
     } else {
         format!("{} over its grace period", age(overdue))
     };
+    let failed = view.last_event(&["FailedKillPod"]);
+    let known = failed.and_then(|event| wording::find(wording::deletion::TABLE, &event.message));
     let (why, advice) = match () {
         () if !finalizers.is_empty() => (
             format!("the finalizers {} remain", finalizers.join(", ")),
@@ -79,6 +82,9 @@ fn terminating(view: &View<'_>) -> Finding {
             "its node is not ready, so kubelet does not report that the containers stopped".to_owned(),
             "repair the node, or delete its Node object",
         ),
+        () if known.is_some() => {
+            (failed.map(Event::whole).unwrap_or_default(), known.map_or("", |known| known.advice))
+        }
         () if !running.is_empty() => (
             format!("the containers {} still run", running.join(", ")),
             "look at the log of kubelet: the runtime does not stop them",
@@ -88,7 +94,9 @@ fn terminating(view: &View<'_>) -> Finding {
             "look at the events, and at the log of kubelet: a volume may not be unmounted",
         ),
     };
+    let is_hint = known.is_some_and(|known| known.advice == advice && !known.certain);
     Finding::broken(Code::Terminating, format!("the Pod is stuck in deletion, {since}: {why}"), advice)
+        .certain_if(!is_hint)
 }
 
 /// Returns why Kubernetes deletes the Pod on its own, and what to do about it.

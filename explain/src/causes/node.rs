@@ -7,6 +7,29 @@ use crate::finding::{Code, Finding};
 use crate::situation::Fetched;
 use crate::view::View;
 
+const UNKNOWN: &str = "look at the node: kubectl describe node, the log of kubelet, the network plugin";
+/// Parts of the message of the condition, which lists all that is wrong, as
+/// pkg/kubelet/nodestatus/setters.go and pkg/kubelet/runtime.go write it.
+const MESSAGES: [(&str, &str); 4] = [
+    (
+        "container runtime is down",
+        "the container runtime of the node does not answer: look at its log, and restart it",
+    ),
+    (
+        "PLEG is not healthy: ",
+        "the container runtime of the node answers too slowly: look at its log, and at the load and the disk of the node",
+    ),
+    ("NetworkReady=false", "the network plugin is not ready on the node: look at the Pods of its DaemonSet"),
+    (
+        "Kubelet stopped posting node status.",
+        "kubelet does not reach the API server: does the node run, and kubelet on it? Look at its log",
+    ),
+];
+
+fn of_message(message: &str) -> &'static str {
+    MESSAGES.iter().find(|(part, _)| message.contains(part)).map_or(UNKNOWN, |(_, advice)| advice)
+}
+
 /// Returns whether the node is ready; `None` if that is not known.
 pub(super) fn is_ready(view: &View<'_>) -> Option<bool> {
     let node = view.situation.node.found()?;
@@ -43,11 +66,8 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
                 Some("Unknown") => format!("the node {name} does not report its state{message}"),
                 _ => format!("the node {name} is not ready{message}"),
             };
-            vec![Finding::broken(
-                Code::Node,
-                text,
-                "look at the node: kubectl describe node, the log of kubelet, the network plugin",
-            )]
+            let advice = ready["message"].as_str().map_or(UNKNOWN, of_message);
+            vec![Finding::broken(Code::Node, text, advice)]
         }
     }
 }

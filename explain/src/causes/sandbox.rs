@@ -14,11 +14,11 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     ]);
     let event = event.filter(|_| !has_address && view.phase() == "Pending");
     let finding = event.map(|event| {
-        let known = wording::find(sandbox::TABLE, event.line());
+        let known = wording::find(sandbox::TABLE, &event.message);
         let advice = known
             .map_or("look at the network plugin and the container runtime of the node", |known| known.advice);
-        let text = format!("the sandbox of the Pod cannot be created: {}", event.line());
-        Finding::broken(Code::Sandbox, text, advice).certain_if(known.is_some())
+        let text = format!("the sandbox of the Pod cannot be created: {}", event.whole());
+        Finding::broken(Code::Sandbox, text, advice).certain_if(wording::is_certain(known))
     });
     finding.into_iter().collect()
 }

@@ -6,7 +6,9 @@ use crate::view::View;
 use crate::wording;
 
 const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedMapVolume"];
+/// kubelet's summary names the volumes and that it timed out, but not why.
 const SUMMARY: &str = "Unable to attach or mount volumes";
+const UNKNOWN: &str = "look at the claim and the driver: kubectl describe pvc";
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let waits = view.containers.iter().any(|container| {
@@ -20,11 +22,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let Some(event) = last_failure(view) else { return Vec::new() };
-    let message = event.line();
-    let known = wording::find(wording::volume::TABLE, message);
-    let advice = known.map_or("look at the claim and the driver: kubectl describe pvc", |known| known.advice);
-    let text = format!("a volume cannot be mounted: {message}");
-    vec![Finding::broken(Code::Volume, text, advice).certain_if(known.is_some())]
+    let known = wording::find(wording::volume::TABLE, &event.message);
+    let advice = known.map_or(UNKNOWN, |known| known.advice);
+    let text = format!("a volume cannot be mounted: {}", event.whole());
+    vec![Finding::broken(Code::Volume, text, advice).certain_if(wording::is_certain(known))]
 }
 
 /// Returns the newest failure. kubelet mounts the volumes before it creates the sandbox, so a failure
@@ -36,6 +37,5 @@ fn last_failure<'a>(view: &'a View<'_>) -> Option<&'a Event> {
     let failures = view.events.iter().rev().take_while(|event| !is_later(event));
     let mut failures = failures.filter(|event| REASONS.contains(&event.reason.as_str()));
     let newest = failures.clone().next()?;
-    // kubelet's summary names the volumes and that it timed out, but not why.
     Some(failures.find(|event| !event.message.starts_with(SUMMARY)).unwrap_or(newest))
 }

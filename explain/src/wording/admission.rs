@@ -7,6 +7,9 @@ const LIMIT_RANGE: &str = "a LimitRange of the namespace limits it: kubectl desc
 const LIMITRANGER: &str = "plugin/pkg/admission/limitranger/admission.go";
 const QUOTA: &str = "apiserver, admission/plugin/resourcequota/controller.go";
 const WEBHOOK: &str = "look at that webhook: it refuses the Pods, or does not answer";
+const POLICY: &str = "change the Pod template as the message says, or the policy";
+const POLICY_WEBHOOK: &str =
+    "that webhook refuses the Pods: change the Pod template as its message says, or the policy that it names";
 const OWN_WEBHOOK: &str = "the webhook of app-health does not answer: kubectl get pod -n app-health-system. To create Pods without it, see docs/kubernetes.md";
 const CERTIFICATE: &str = "the API server does not trust the certificate of that webhook: it has expired, or the caBundle of its configuration is that of another one";
 const OWN_CERTIFICATE: &str = "the API server does not trust the certificate of the webhook of app-health: renew it, and set the caBundle of its MutatingWebhookConfiguration to its CA";
@@ -46,6 +49,14 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
     ),
     (
         Code::Refused,
+        wording("admission webhook \"*.kyverno.*\" denied the request*", "Kyverno", POLICY_WEBHOOK),
+    ),
+    (
+        Code::Refused,
+        wording("admission webhook \"*.gatekeeper.sh\" denied the request*", "Gatekeeper", POLICY_WEBHOOK),
+    ),
+    (
+        Code::Refused,
         wording(
             "admission webhook \"*\" denied the request*",
             DISPATCHER,
@@ -57,7 +68,15 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
         wording(
             "ValidatingAdmissionPolicy '*' with binding '*' denied request: *",
             "apiserver, admission/plugin/policy/validating",
-            "change the Pod template as the message says, or the policy",
+            POLICY,
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "unable to validate against any security context constraint: []",
+            "OpenShift, apiserver-library-go, securitycontextconstraints/sccadmission",
+            "the service account may use no security context constraint at all: grant it one (oc adm policy add-scc-to-user restricted-v2 -z NAME), or look at the ClusterRoleBinding of system:authenticated",
         ),
     ),
     (
@@ -159,6 +178,14 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
             "pod node label selector conflicts with its namespace node label selector",
             "plugin/pkg/admission/podnodeselector/admission.go",
             "the namespace sets another node selector: change nodeSelector of the Pod, or the annotation of the namespace",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "Pod \"*\" is invalid: *: must be less than or equal to * limit of *",
+            "pkg/apis/core/validation",
+            "correct the field that the message names: the request is greater than the limit, which may be the default of a LimitRange",
         ),
     ),
     (

@@ -1,6 +1,6 @@
 //! Why kubelet or the runtime cannot create a container.
 
-use super::{Wording, wording};
+use super::{Wording, hint, wording};
 
 /// What to do if the node cannot execute the file of the command.
 pub(crate) const EXEC_FORMAT: &str = "the image is made for another CPU architecture than that of the node, or its command is a script without #!: use an image for both, or a nodeSelector";
@@ -42,8 +42,9 @@ pub(crate) const TABLE: &[Wording] = &[
     wording("failed to create subPath directory for volumeMount *", ENVIRONMENT, MOUNT),
     wording("failed to prepare subPath for volumeMount *", ENVIRONMENT, MOUNT),
     wording("*exec format error*", RUNC, EXEC_FORMAT),
-    wording("*error mounting \"*", RUNC, MOUNT),
+    wording("*error mounting \"/*", RUNC, MOUNT),
     wording("*: executable file not found in $PATH*", RUNC, COMMAND),
+    wording("*executable file `*` not found*", "crun", COMMAND),
     wording("*exec: \"*\": stat *: no such file or directory*", RUNC, COMMAND),
     wording("*exec: \"*\": is a directory*", RUNC, COMMAND),
     wording(
@@ -75,6 +76,36 @@ pub(crate) const TABLE: &[Wording] = &[
         "*cannot load seccomp profile *",
         "containerd and CRI-O, seccomp",
         "the seccomp profile is not on the node: install it, or use another",
+    ),
+    wording(
+        "*apparmor profile not found *",
+        "containerd, internal/cri",
+        "the AppArmor profile is not on the node: load it, or use another",
+    ),
+    wording(
+        "*error gathering device information while adding custom device \"*\": *",
+        "Docker and containerd, devices",
+        "the device does not exist on the node: use another node, or load its driver there",
+    ),
+    wording(
+        "*nvidia-container-cli: *driver/library version mismatch*",
+        "NVIDIA, libnvidia-container",
+        "the NVIDIA driver of the node was updated, but the old one still runs: restart the node",
+    ),
+    hint(
+        "*nvidia-container-cli: *",
+        "NVIDIA, libnvidia-container",
+        "the NVIDIA driver of the node does not work: run nvidia-smi there",
+    ),
+    wording(
+        "*The container operating system does not match the host operating system.*",
+        "hcsshim",
+        "the image is made for another version of Windows than that of the node: use one of the same build, or a nodeSelector for node.kubernetes.io/windows-build",
+    ),
+    wording(
+        "*Kubelet may be retrying requests that are timing out in CRI-O due to system load*",
+        "CRI-O, server/utils.go",
+        "the runtime has not finished an earlier try: look at the load and the disk of the node, and whether it relabels a large volume for SELinux",
     ),
     wording(
         "*: no command specified*",

@@ -1,6 +1,6 @@
 //! Why kubelet or a controller ended a Pod: reason and message of its status.
 
-use super::{Wording, wording};
+use super::{Wording, hint, wording};
 
 const EVICTION: &str = "pkg/kubelet/eviction/helpers.go";
 const PREDICATE: &str = "pkg/kubelet/lifecycle/predicate.go";
@@ -61,7 +61,7 @@ pub(crate) const TABLE: &[Wording] = &[
         EVICTION,
         "the node has too few free process IDs, so kubelet rejected the Pod: look at the node",
     ),
-    wording("Evicted: *", EVICTION, "look at the message: it names what the node was short of"),
+    hint("Evicted: *", EVICTION, "look at the message: it names what the node was short of"),
     wording(
         "DeadlineExceeded: Pod was active on the node longer than the specified deadline",
         "pkg/kubelet/active_deadline.go",
@@ -88,9 +88,24 @@ pub(crate) const TABLE: &[Wording] = &[
         "the node has a taint that the Pod does not tolerate: add a toleration",
     ),
     wording(
+        "UnexpectedAdmissionError: Allocate failed due to *device*, which is unexpected",
+        "pkg/kubelet/cm/devicemanager/manager.go",
+        "kubelet could not give it a device: look at the device plugin of the node",
+    ),
+    hint(
         "UnexpectedAdmissionError: *",
         PREDICATE,
-        "kubelet could not give it a device or CPUs: look at the device plugin of the node",
+        "kubelet could not give it CPUs, memory or a device: compare its requests with what the node has free",
+    ),
+    wording(
+        "TopologyAffinityError: *",
+        "pkg/kubelet/cm/topologymanager/scope.go",
+        "no NUMA node of the node has all CPUs, memory and devices that the Pod asks for: lower its requests, or change the policy of the topology manager",
+    ),
+    wording(
+        "SMTAlignmentError: *",
+        "pkg/kubelet/cm/cpumanager/policy_static.go",
+        "kubelet gives only whole cores: request a multiple of the threads of a core",
     ),
     wording("OutOfcpu: *", PREDICATE, NO_ROOM),
     wording("OutOfmemory: *", PREDICATE, NO_ROOM),
@@ -111,6 +126,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "SysctlForbidden: *",
         "pkg/kubelet/sysctl/allowlist.go",
         "kubelet does not allow the sysctl: remove it from the Pod, or allow it by --allowed-unsafe-sysctls",
+    ),
+    wording(
+        "AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host",
+        "pkg/security/apparmor/validate.go",
+        "the node has no AppArmor: use another node, or remove appArmorProfile from the Pod",
     ),
     wording(
         "AppArmor: *",

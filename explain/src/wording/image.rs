@@ -5,6 +5,7 @@ use super::{Wording, wording};
 
 const NO_REPOSITORY: &str = "check the name of the image; if its repository is private, imagePullSecrets of the Pod or of its service account";
 const DENIED: &str = "check imagePullSecrets of the Pod or of its service account";
+const OPENSHIFT: &str = "let the service account pull from the project of the image: oc policy add-role-to-user system:image-puller -z NAME -n PROJECT";
 const NO_TAG: &str = "check the name and the tag of the image";
 const LIMIT: &str = "the registry limits anonymous pulls: add imagePullSecrets, or use a mirror";
 const CERTIFICATE: &str =
@@ -41,6 +42,23 @@ pub(crate) const TABLE: &[Wording] = &[
         "write the full name of the image, with its registry",
     ),
     wording("*: no basic auth credentials*", DOCKER, DENIED),
+    wording("*image-registry.openshift-image-registry.svc*: authentication required*", CRIO, OPENSHIFT),
+    wording("*: authentication required*", CRIO, DENIED),
+    wording(
+        "*pull QPS exceeded",
+        "pkg/kubelet/images/helpers.go",
+        "kubelet pulls no more images at once (registryPullQPS, registryBurst), and tries again on its own",
+    ),
+    wording(
+        "*: media type \"*\" is no longer supported since containerd *",
+        CONTAINERD,
+        "the image has an old format: build it with a current tool, and push it again",
+    ),
+    wording(
+        "* failed size validation: *: failed precondition*",
+        CONTAINERD,
+        "the registry, or a proxy before it, delivered only a part of the image: if it stays so, clear its cache, or push the image again",
+    ),
     wording("*: no match for platform in manifest*", CONTAINERD, PLATFORM),
     wording("*no matching manifest for * in the manifest list entries*", DOCKER, PLATFORM),
     wording("*: no image found in * for architecture *", CRIO, PLATFORM),
@@ -106,6 +124,6 @@ pub(crate) const TABLE: &[Wording] = &[
     wording(
         "*couldn't parse image name *",
         "pkg/util/parsers/parsers.go",
-        "correct the image of the container",
+        "correct the image of the container: it must have the form of an image reference, in lower case and without https://",
     ),
 ];

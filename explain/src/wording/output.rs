@@ -22,6 +22,8 @@ const TRUST: &str =
 const REFUSED_CALL: &str =
     "another server refuses the call: look at the credentials and the rights of the application there";
 
+const INTERPRETER: &str = "the interpreter of the script, or the library loader of the program, is not in the image: compare the #! line, its line ends, and the C library";
+const LIBRARY: &str = "the program needs another C library, or a library that is not in the image: build it for the base image in which it runs";
 const ERRNO: &str = "strerror of glibc and musl, and the languages that use it";
 
 /// Patterns of the line in lower case.
@@ -40,6 +42,11 @@ pub(crate) const TABLE: &[Wording] = &[
     wording("*address already in use (os error 98)*", "Rust, std::io", PORT),
     wording("*bind() to * failed (98: address already in use)*", "nginx", PORT),
     wording("*java.net.bindexception: address already in use*", "Java", PORT),
+    wording(
+        "*could not resize shared memory segment *: no space left on device",
+        "PostgreSQL",
+        "the shared memory of the container is full: mount an emptyDir with medium: Memory at /dev/shm",
+    ),
     wording("*no space left on device", ERRNO, DISK),
     wording("*no space left on device: '*", "Python", DISK),
     wording("*no space left on device (os error 28)*", "Rust, std::io", DISK),
@@ -57,6 +64,11 @@ pub(crate) const TABLE: &[Wording] = &[
     wording("*eperm: operation not permitted, *", "Node.js, libuv", CAPABILITY),
     wording("*operation not permitted (os error 1)*", "Rust, std::io", CAPABILITY),
     wording("*(1: operation not permitted)*", "nginx", CAPABILITY),
+    wording("exec /*: no such file or directory", "runc, libcontainer", INTERPRETER),
+    wording("*error relocating *: *: symbol not found", "musl", LIBRARY),
+    wording("*error loading shared library *: *", "musl", LIBRARY),
+    wording("*error while loading shared libraries: *", "glibc", LIBRARY),
+    wording("*: version `*' not found (required by *)", "glibc", LIBRARY),
     wording("*: no such file or directory", ERRNO, FILE),
     wording("*[errno 2] no such file or directory*", "Python", FILE),
     wording("*enoent: no such file or directory, *", "Node.js, libuv", FILE),
@@ -67,6 +79,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "*java.lang.outofmemoryerror: java heap space*",
         "Java",
         "the heap of the JVM is too small: raise -Xmx or -XX:MaxRAMPercentage, and the memory limit with it",
+    ),
+    wording(
+        "*javascript heap out of memory*",
+        "Node.js",
+        "the heap of Node.js is too small: raise --max-old-space-size, and the memory limit with it",
     ),
     wording("*dial tcp: lookup *: no such host", "Go, net", DNS),
     wording("*could not translate host name *", "libpq", DNS),

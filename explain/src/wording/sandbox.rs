@@ -1,6 +1,6 @@
 //! Why the sandbox of a Pod cannot be created.
 
-use super::{Wording, wording};
+use super::{Wording, hint, wording};
 
 const ADDRESSES: &str =
     "the network plugin has no free address on the node: add addresses or nodes, or remove Pods";
@@ -14,6 +14,21 @@ pub(crate) const TABLE: &[Wording] = &[
     ),
     wording("*failed to assign an IP address to container", "amazon-vpc-cni-k8s", ADDRESSES),
     wording("*no IPs currently available on the node*", "Cilium, IPAM", ADDRESSES),
+    wording(
+        "*: cannot find a network-attachment-definition (*) in namespace (*)*",
+        "Multus, k8sclient",
+        "create the NetworkAttachmentDefinition in that namespace, or correct the annotation k8s.v1.cni.cncf.io/networks of the Pod",
+    ),
+    wording(
+        "*failed to find plugin \"*\" in path [*",
+        "containernetworking/cni, pkg/invoke",
+        "the program of that network plugin is not on the node: install it in the directory of the message, or look at the DaemonSet that does",
+    ),
+    wording(
+        "*: cannot open hostport *: address already in use*",
+        "containernetworking/plugins, portmap",
+        "another process of the node listens on the hostPort: choose another one, or another node",
+    ),
     wording(
         "*failed to get sandbox runtime: no runtime for \"*\" is configured",
         "containerd, internal/cri",
@@ -34,11 +49,21 @@ pub(crate) const TABLE: &[Wording] = &[
         "pkg/kubelet/kubelet.go",
         "kubelet cannot create the control group of the Pod: look at the log of kubelet, and at systemd and the kernel of the node",
     ),
-    wording("*networkPlugin cni failed to set up pod *", "cri-dockerd", PLUGIN),
-    wording("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
-    wording("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
+    hint("*networkPlugin cni failed to set up pod *", "cri-dockerd", PLUGIN),
+    hint("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
+    hint("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
     wording("network is not ready: *", "pkg/kubelet/kubelet.go", PLUGIN),
     wording("*NetworkPluginNotReady*", "pkg/kubelet/kubelet.go", PLUGIN),
+    wording(
+        "*: mkdir /sys/fs/cgroup/*: no space left on device*",
+        "Linux, cgroup",
+        "the kernel of the node has no room for another control group: compare /proc/cgroups, and restart the node",
+    ),
+    wording(
+        "*: layer not known",
+        "CRI-O, containers/storage",
+        "the image store of the runtime on the node is damaged: remove the images there (crictl rmi), or repair the storage of the runtime",
+    ),
     wording(
         "*failed to create pod sandbox: *: no space left on device*",
         "Linux, ENOSPC",

@@ -4,6 +4,7 @@ use super::{Wording, wording};
 
 const NODE_STATE: &str =
     "the taint shows the state of the nodes: kubectl describe node, and repair them or add others";
+const AGENT: &str = "an agent that the nodes need, of the network plugin or of a CSI driver, is not ready on them: kubectl describe node, and look at the Pods of its DaemonSet";
 const REMOVED: &str = "the nodes are being removed by the autoscaler: wait for its new nodes, or add some";
 const VOLUME_ELSEWHERE: &str = "its volume exists in another zone or on another node, which has no room: look at the node affinity of the PersistentVolume";
 const POD_AFFINITY: &str = "compare podAffinity, podAntiAffinity and topologySpreadConstraints of the Pod with the Pods on the nodes, or add nodes";
@@ -11,11 +12,26 @@ const CLAIM: &str = "look at the claim: kubectl describe pvc";
 const IN_USE: &str =
     "another Pod uses the claim, whose access mode is ReadWriteOncePod: stop that Pod, or use another claim";
 
+/// Each Pod of a DaemonSet names its own node by an affinity, which the other nodes do not match.
+pub(crate) const NODE_AFFINITY: &str = "node(s) didn't match Pod's node affinity/selector";
+/// The reason for nodes that are too full, which names the resource.
+pub(crate) const INSUFFICIENT: &str = "Insufficient *";
+
 /// The reasons for single nodes, and for all nodes. Of several reasons, the first of this table is the
 /// nearest to a node that fits.
 pub(crate) const REASONS: &[Wording] = &[
     wording(
-        "Insufficient *",
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+        "pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go, from 1.34",
+        IN_USE,
+    ),
+    wording(
+        "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+        "pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go, to 1.33",
+        IN_USE,
+    ),
+    wording(
+        INSUFFICIENT,
         "pkg/scheduler/framework/plugins/noderesources/fit.go",
         "lower the requests of the Pod, which include those of the sidecar, or add nodes",
     ),
@@ -63,16 +79,6 @@ pub(crate) const REASONS: &[Wording] = &[
         "persistentvolumeclaim * bound to non-existent persistentvolume *",
         "pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
         "the PersistentVolume of the claim was deleted: restore it, or create the claim again",
-    ),
-    wording(
-        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
-        "pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go, from 1.34",
-        IN_USE,
-    ),
-    wording(
-        "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
-        "pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go, to 1.33",
-        IN_USE,
     ),
     wording(
         "pod has unbound immediate PersistentVolumeClaims*",
@@ -130,7 +136,22 @@ pub(crate) const REASONS: &[Wording] = &[
         "no node has a free device for the ResourceClaim: kubectl describe resourceclaim",
     ),
     wording(
-        "node(s) didn't match Pod's node affinity/selector",
+        "resourceclaim in use",
+        "pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go",
+        "other Pods use the ResourceClaim, and no more may: stop one of them, or use another claim",
+    ),
+    wording(
+        "pod \"*\": ResourceClaim not created yet",
+        "dynamic-resource-allocation, resourceclaim/claim.go",
+        "the ResourceClaim of the Pod's template does not exist yet: does the ResourceClaimTemplate exist, and does kube-controller-manager run?",
+    ),
+    wording(
+        "resourceclaim* \"*\" not found",
+        "pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go",
+        "create the ResourceClaim in the namespace of the Pod, or correct its name",
+    ),
+    wording(
+        NODE_AFFINITY,
         "pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go",
         "compare nodeSelector and affinity of the Pod with the labels of the nodes",
     ),
@@ -155,11 +176,16 @@ pub(crate) const REASONS: &[Wording] = &[
         NODE_STATE,
     ),
     wording(
+        "node(s) had untolerated taint* {node.cloudprovider.kubernetes.io/uninitialized: *}",
+        "cloud-provider, api/well_known_taints.go",
+        "the cloud controller manager has not initialized the nodes (kubectl describe node): does it run? Look at its log",
+    ),
+    wording(
         "node(s) had untolerated taint* {node.cloudprovider.kubernetes.io/*: *}",
-        "pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go, to 1.33",
+        "cloud-provider, api/well_known_taints.go",
         NODE_STATE,
     ),
-    wording("node(s) had untolerated taint* {*/agent-not-ready: *}", "Cilium and CSI drivers", NODE_STATE),
+    wording("node(s) had untolerated taint* {*/agent-not-ready: *}", "Cilium and CSI drivers", AGENT),
     wording("node(s) had untolerated taint* {karpenter.sh/disrupt*: *}", "Karpenter", REMOVED),
     wording(
         "node(s) had untolerated taint* {ToBeDeletedByClusterAutoscaler: *}",
@@ -197,6 +223,12 @@ pub(crate) const REASONS: &[Wording] = &[
         "the cluster has no node: add one",
     ),
 ];
+
+/// Returns true if the node itself takes no Pods, or not each one.
+pub(crate) fn is_of_node(wording: &Wording) -> bool {
+    let taint = wording.pattern.starts_with("node(s) had untolerated taint");
+    taint || wording.pattern == "node(s) were unschedulable"
+}
 
 /// Splits `0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had … . preemption: …` into its
 /// reasons, without their numbers of nodes.

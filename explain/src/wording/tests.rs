@@ -26,6 +26,7 @@ fn patterns_match_whole_messages() {
 fn tables() -> Vec<Vec<(&'static str, &'static str)>> {
     let wordings = [
         super::container::TABLE,
+        super::deletion::TABLE,
         super::failed_pod::TABLE,
         super::image::TABLE,
         super::output::TABLE,

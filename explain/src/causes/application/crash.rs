@@ -4,6 +4,9 @@ use crate::container::{Container, Terminated};
 use crate::view::View;
 use crate::wording;
 
+/// The exit code of Windows 0xC0000135, in the 32 bits with a sign in which kubelet reports it.
+const DLL_NOT_FOUND: i64 = -1_073_741_515;
+
 /// Returns the advice to read the log. Only a container that was restarted has a previous one.
 pub(in crate::causes) fn log_advice(container: &Container<'_>) -> &'static str {
     if container.restarts() > 0 { "look at its log with --previous" } else { "look at its log" }
@@ -74,6 +77,14 @@ pub(in crate::causes) fn advice(
         }
         126 => Some(("correct the command: its file is not executable", false)),
         127 => Some(("correct the command: it is not in the image", false)),
+        132 => Some((
+            "it used an instruction that the CPU of the node does not have, or aborted: use an image for this CPU, or other nodes",
+            false,
+        )),
+        DLL_NOT_FOUND => Some((
+            "a DLL that the program needs is not in the image (0xC0000135): use another base image, or add the library",
+            true,
+        )),
         137 => Some((
             "it was killed from outside: look at the events for failed probes, and at the memory of the node and of the container's other processes",
             false,
