@@ -42,11 +42,14 @@ fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    if matches!(view.phase(), "Succeeded" | "Failed") {
+    let is_gone = view.situation.node == Fetched::NotFound;
+    // The garbage collector fails the Pods of a node that no longer exists, and gives no reason.
+    let is_lost = is_gone && !view.has_failed_as_a_whole() && view.phase() == "Failed";
+    if matches!(view.phase(), "Succeeded" | "Failed") && !is_lost {
         return Vec::new();
     }
     let name = view.pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    if view.situation.node == Fetched::NotFound {
+    if is_gone {
         let text = format!("the node {name} of the Pod no longer exists");
         return vec![Finding::broken(
             Code::Node,

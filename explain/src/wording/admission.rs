@@ -191,6 +191,14 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
     (
         Code::Refused,
         wording(
+            "PersistentVolumeClaim \"*\" is invalid: *",
+            "apimachinery, api/errors",
+            "correct the field of volumeClaimTemplates that the message names: create the StatefulSet again, as it cannot be changed",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
             "Pod \"*\" is invalid: *",
             "apimachinery, api/errors",
             "correct the field of the Pod template that the message names",
@@ -222,6 +230,11 @@ pub(crate) fn reason(message: &str) -> &str {
         Some((_, reason)) => reason,
         None => message.strip_prefix("Error creating: ").unwrap_or(message),
     };
+    // A StatefulSet creates the claims of a Pod before it.
+    let claim = message.strip_prefix("failed to create PVC ").and_then(|rest| rest.split_once(": "));
+    if let Some((_, reason)) = claim {
+        return reason;
+    }
     let object =
         ["pods \"", "persistentvolumeclaims \""].into_iter().find_map(|begin| message.strip_prefix(begin));
     object.and_then(|rest| rest.split_once("\" is forbidden: ")).map_or(message, |(_, reason)| reason)

@@ -68,6 +68,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "raise the memory limit: it is too low for the container to start",
     ),
     wording(
+        "*failed to write \"*\": write /sys/fs/cgroup/*memory*: device or resource busy*",
+        RUNC,
+        "raise the memory limit: it is too low for the container to start",
+    ),
+    wording(
         "*unable to find user *: no matching entries in passwd file*",
         RUNC,
         "the user is not in the image: use a number for runAsUser, or another user",

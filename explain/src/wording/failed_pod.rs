@@ -88,6 +88,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "the node has a taint that the Pod does not tolerate: add a toleration",
     ),
     wording(
+        "UnexpectedAdmissionError: Allocate failed due to [memorymanager] *",
+        "pkg/kubelet/cm/memorymanager/policy_static.go",
+        "no NUMA node of the node has enough free memory: lower the requests of the Pod, or use another node",
+    ),
+    wording(
         "UnexpectedAdmissionError: Allocate failed due to *device*, which is unexpected",
         "pkg/kubelet/cm/devicemanager/manager.go",
         "kubelet could not give it a device: look at the device plugin of the node",

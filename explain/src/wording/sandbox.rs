@@ -52,6 +52,11 @@ pub(crate) const TABLE: &[Wording] = &[
     hint("*networkPlugin cni failed to set up pod *", "cri-dockerd", PLUGIN),
     hint("*failed to setup network for sandbox *", "containerd, internal/cri", PLUGIN),
     hint("*error adding pod * to CNI network *", "CRI-O", PLUGIN),
+    wording(
+        "*rpc error: code = Unavailable desc = connection error: *dial unix *",
+        "kubelet's client of the runtime",
+        "the container runtime of the node does not run: look at its log, and start it",
+    ),
     wording("network is not ready: *", "pkg/kubelet/kubelet.go", PLUGIN),
     wording("*NetworkPluginNotReady*", "pkg/kubelet/kubelet.go", PLUGIN),
     wording(
@@ -73,6 +78,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "*Failed to create pod sandbox: *: no space left on device*",
         "Linux, ENOSPC",
         "the disk of the node is full: free space, or use a larger one",
+    ),
+    hint(
+        "*OCI runtime create failed: *",
+        "containerd and CRI-O, runc",
+        "the runtime of the node cannot start the first process of the Pod: look at its log, and at the kernel log of the node",
     ),
     wording(
         "*: context deadline exceeded",

@@ -93,6 +93,21 @@ pub(crate) const TABLE: &[Wording] = &[
         "the server does not export the directory to the node: compare its exports with the address of the node and the path of the volume",
     ),
     wording(
+        "MountVolume.* failed for volume \"*\" : *mount error(13): Permission denied*",
+        "cifs-utils",
+        "the server refuses the share: check the user and the password in the Secret of the volume, and whether the firewall of the storage account allows the node",
+    ),
+    wording(
+        "MountVolume.* failed for volume \"*\" : *mount error(2): No such file or directory*",
+        "cifs-utils",
+        "the server has no such share: correct its name in the volume",
+    ),
+    wording(
+        "MountVolume.* failed for volume \"*\" : *you might need a /sbin/mount.* helper program*",
+        "util-linux",
+        "the node lacks the program that mounts this file system: install it there, for example nfs-common (nfs-utils) or cifs-utils",
+    ),
+    wording(
         "MountVolume.* failed for volume \"*\" : *mount.nfs*: No such file or directory*",
         "nfs-utils",
         "the server does not export this directory: compare its exports with the path of the volume",
@@ -166,6 +181,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "AttachVolume.Attach failed for volume \"*\" : rpc error: code = PermissionDenied desc = *",
         "the CSI driver",
         RIGHTS,
+    ),
+    wording(
+        "AttachVolume.Attach failed for volume \"*\" : * already attached to *",
+        "the CSI driver",
+        "the storage still has the volume attached elsewhere: stop the Pod that uses it there, or detach it",
     ),
     hint(
         "AttachVolume.Attach failed for volume \"*\" : rpc error: *",
