@@ -2,7 +2,6 @@
 
 use crate::clock::age;
 use crate::container::list;
-use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::view::View;
 use crate::wording::{self, failed_pod};
@@ -71,32 +70,34 @@ fn terminating(view: &View<'_>) -> Finding {
     } else {
         format!("{} over its grace period", age(overdue))
     };
-    let failed = view.last_event(&["FailedKillPod"]);
-    let known = failed.and_then(|event| wording::find(wording::deletion::TABLE, &event.message));
-    let (why, advice) = match () {
-        () if !finalizers.is_empty() => (
+    let failed = view
+        .last_event(&["FailedKillPod"])
+        .and_then(|event| Some((event, wording::find(wording::deletion::TABLE, &event.message)?)));
+    let (why, advice, is_certain) = match failed {
+        _ if !finalizers.is_empty() => (
             format!("the finalizers {} remain", finalizers.join(", ")),
             "the controller that set the finalizer must remove it; find out why it does not",
+            true,
         ),
-        () if !super::node::is_ready(view).unwrap_or(true) => (
+        _ if !super::node::is_ready(view).unwrap_or(true) => (
             "its node is not ready, so kubelet does not report that the containers stopped".to_owned(),
             "repair the node, or delete its Node object",
+            true,
         ),
-        () if known.is_some() => {
-            (failed.map(Event::whole).unwrap_or_default(), known.map_or("", |known| known.advice))
-        }
-        () if !running.is_empty() => (
+        Some((event, known)) => (event.whole(), known.advice, known.certain),
+        None if !running.is_empty() => (
             format!("the containers {} still run", running.join(", ")),
             "look at the log of kubelet: the runtime does not stop them",
+            true,
         ),
-        () => (
+        None => (
             "kubelet has not removed it".to_owned(),
             "look at the events, and at the log of kubelet: a volume may not be unmounted",
+            true,
         ),
     };
-    let is_hint = known.is_some_and(|known| known.advice == advice && !known.certain);
-    Finding::broken(Code::Terminating, format!("the Pod is stuck in deletion, {since}: {why}"), advice)
-        .certain_if(!is_hint)
+    let text = format!("the Pod is stuck in deletion, {since}: {why}");
+    Finding::broken(Code::Terminating, text, advice).certain_if(is_certain)
 }
 
 /// Returns why Kubernetes deletes the Pod on its own, and what to do about it.

@@ -208,6 +208,22 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
     (
         Code::Refused,
         wording(
+            "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: *",
+            "plugin/pkg/admission/gc/gc_admission.go",
+            "the controller that creates the Pods lacks the right to update the finalizers of its own resource: correct its ClusterRole",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "Operation cannot be fulfilled on resourcequotas \"*\": *",
+            QUOTA,
+            "several requests have changed the quota at once: the controller tries again on its own",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
             "object is being deleted: pods \"*\" already exists",
             "apiserver, registry/generic/registry",
             "the old Pod of this name is still being deleted: explain that Pod",

@@ -83,6 +83,11 @@ pub(crate) const TABLE: &[Wording] = &[
         "the seccomp profile is not on the node: install it, or use another",
     ),
     wording(
+        "*write /proc/self/attr/keycreate: invalid argument*",
+        RUNC,
+        "SELinux on the node does not know the type in seLinuxOptions: install its policy there, or correct the type",
+    ),
+    wording(
         "*apparmor profile not found *",
         "containerd, internal/cri",
         "the AppArmor profile is not on the node: load it, or use another",

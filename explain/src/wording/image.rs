@@ -117,6 +117,7 @@ pub(crate) const TABLE: &[Wording] = &[
     wording("*dial tcp *: i/o timeout*", GO, NETWORK),
     wording("*: net/http: TLS handshake timeout*", GO, NETWORK),
     wording("*: failed to do request: *: EOF*", CONTAINERD, NETWORK),
+    wording("*read tcp *: read: connection reset by peer*", GO, NETWORK),
     wording("*: context deadline exceeded*", GO, NETWORK),
     wording("*: 500 Internal Server Error*", CONTAINERD, REGISTRY),
     wording("*: 502 Bad Gateway*", CONTAINERD, REGISTRY),
