@@ -51,7 +51,9 @@ const CAUSES: [Cause; 18] = [
 /// Returns all findings, the one that explains most first.
 pub(crate) fn all(view: &View<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = CAUSES.iter().flat_map(|cause| cause(view)).collect();
-    let is_explained = findings.iter().any(|finding| finding.severity != Severity::Note);
+    // The lack of a sidecar explains no Pod that is not ready.
+    let is_explained =
+        findings.iter().any(|finding| matches!(finding.severity, Severity::Broken | Severity::Unknown));
     if !is_explained {
         findings.extend(unknown::find(view));
     }

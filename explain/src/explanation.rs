@@ -49,8 +49,8 @@ impl Verdict {
         let has = |severity| findings.iter().any(|finding| finding.severity == severity);
         match () {
             () if has(Severity::Broken) => Self::Unhealthy,
-            () if has(Severity::NotInjected) => Self::NotInjected,
             () if has(Severity::Unknown) => Self::Unknown,
+            () if has(Severity::NotInjected) => Self::NotInjected,
             () => Self::Healthy,
         }
     }
