@@ -87,7 +87,11 @@ fn is_restarting(view: &View<'_>, container: &Container<'_>, terminated: Termina
 }
 
 /// Returns the probe after whose failures kubelet killed the container, if it did.
-fn killed_by(view: &View<'_>, container: &Container<'_>, terminated: Terminated<'_>) -> Option<ProbeKind> {
+pub(super) fn killed_by(
+    view: &View<'_>,
+    container: &Container<'_>,
+    terminated: Terminated<'_>,
+) -> Option<ProbeKind> {
     let killed = view
         .events
         .iter()

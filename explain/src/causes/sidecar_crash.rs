@@ -1,8 +1,9 @@
 //! The sidecar's container exits.
 
-use crate::causes::hook;
+use crate::causes::{application, hook};
 use crate::container::Terminated;
 use crate::finding::{Code, Finding};
+use crate::requests::ProbeKind;
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -21,7 +22,12 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         (message, _) => format!(": {message}"),
     };
     let text = format!("the sidecar exits with {}{message}", describe(terminated));
-    vec![Finding::broken(Code::SidecarCrash, text, advice(terminated)).about(container.name)]
+    let (advice, is_certain) = match application::killed_by(view, container, terminated) {
+        Some(kind) => (of_kill(kind), true),
+        // Without an event, the signal may come from kubelet or from the kernel.
+        None => (advice(terminated), terminated.exit_code() != 137 || terminated.is_out_of_memory()),
+    };
+    vec![Finding::broken(Code::SidecarCrash, text, advice).certain_if(is_certain).about(container.name)]
 }
 
 fn describe(terminated: Terminated<'_>) -> String {
@@ -29,6 +35,18 @@ fn describe(terminated: Terminated<'_>) -> String {
         "exit code 137, out of memory".to_owned()
     } else {
         terminated.describe()
+    }
+}
+
+/// Returns what to do if kubelet kills the sidecar because of a probe of its own.
+fn of_kill(kind: ProbeKind) -> &'static str {
+    match kind {
+        ProbeKind::Startup => {
+            "kubelet kills it because its startup probe fails: read its log with --previous for the conditions that are pending"
+        }
+        ProbeKind::Liveness | ProbeKind::Readiness => {
+            "kubelet kills it because its liveness probe fails: the agent or Envoy hangs. Give the sidecar more CPU, and read its log with --previous"
+        }
     }
 }
 
@@ -45,7 +63,9 @@ fn advice(terminated: Terminated<'_>) -> &'static str {
         71 => "a port of the sidecar is in use, or a permission is missing: which container uses the port?",
         73 => "the state directory cannot be written: it needs a volume at /var/run/app-health",
         127 | 126 => "the image of the sidecar does not contain the agent: check --image of the webhook",
-        137 => "it was killed: by its liveness probe, or by the node; look at the events",
+        137 => {
+            "it was killed from outside: look at the events for failed probes, and at the memory of the node"
+        }
         _ => "read the log of the sidecar with --previous",
     }
 }
