@@ -11,6 +11,9 @@ const POLICY: &str = "change the Pod template as the message says, or the policy
 const POLICY_WEBHOOK: &str =
     "that webhook refuses the Pods: change the Pod template as its message says, or the policy that it names";
 const OWN_WEBHOOK: &str = "the webhook of app-health does not answer: kubectl get pod -n app-health-system. To create Pods without it, see docs/kubernetes.md";
+const TIMEOUT: &str = "that webhook does not answer in time, or is not reached: does a firewall, a security group or a NetworkPolicy block the API server from its Pods and their port, or are they overloaded?";
+const OWN_TIMEOUT: &str = "the webhook of app-health does not answer in time, or is not reached: does a firewall, a security group or a NetworkPolicy block the API server from port 15017 of its Pods in app-health-system? To create Pods without it, see docs/kubernetes.md";
+const NATIVE: &str = "the sidecar has lost its restartPolicy: Always, which the API server drops before Kubernetes 1.29, and which a tool or another webhook may not know: inject again with the mode of a classic sidecar";
 const CERTIFICATE: &str = "the API server does not trust the certificate of that webhook: it has expired, or the caBundle of its configuration is that of another one";
 const OWN_CERTIFICATE: &str = "the API server does not trust the certificate of the webhook of app-health: renew it, and set the caBundle of its MutatingWebhookConfiguration to its CA";
 const DISPATCHER: &str = "apiserver, admission/plugin/webhook";
@@ -29,7 +32,48 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
     (Code::Refused, wording("*failed calling webhook \"*\": * x509: *", DISPATCHER, CERTIFICATE)),
     (
         Code::Refused,
+        wording(
+            "*failed calling webhook \"*.webhook.app-health.io\": *: context deadline exceeded",
+            DISPATCHER,
+            OWN_TIMEOUT,
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "*failed calling webhook \"*.webhook.app-health.io\": *: i/o timeout",
+            DISPATCHER,
+            OWN_TIMEOUT,
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "*failed calling webhook \"*.webhook.app-health.io\": *: connect: no route to host",
+            DISPATCHER,
+            OWN_TIMEOUT,
+        ),
+    ),
+    (
+        Code::Refused,
         wording("*failed calling webhook \"*.webhook.app-health.io\": *", DISPATCHER, OWN_WEBHOOK),
+    ),
+    (
+        Code::Refused,
+        wording("*failed calling webhook \"*\": *: context deadline exceeded", DISPATCHER, TIMEOUT),
+    ),
+    (Code::Refused, wording("*failed calling webhook \"*\": *: i/o timeout", DISPATCHER, TIMEOUT)),
+    (
+        Code::Refused,
+        wording("*failed calling webhook \"*\": *: connect: no route to host", DISPATCHER, TIMEOUT),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "*failed calling webhook \"*\": *(Client.Timeout exceeded while awaiting headers)",
+            DISPATCHER,
+            TIMEOUT,
+        ),
     ),
     (
         Code::Refused,
@@ -60,7 +104,7 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
         wording(
             "admission webhook \"*\" denied the request*",
             DISPATCHER,
-            "that webhook refuses the Pods: change the Pod template as its message says",
+            "that webhook refuses the Pods: change the Pod template as its message says, or the policy; a container that your template does not have is the sidecar",
         ),
     ),
     (
@@ -194,6 +238,14 @@ pub(crate) const TABLE: &[(Code, Wording)] = &[
             "PersistentVolumeClaim \"*\" is invalid: *",
             "apimachinery, api/errors",
             "correct the field of volumeClaimTemplates that the message names: create the StatefulSet again, as it cannot be changed",
+        ),
+    ),
+    (
+        Code::Refused,
+        wording(
+            "Pod \"*\" is invalid: *initContainers[*]*: Forbidden: may not be set for init containers*",
+            "pkg/apis/core/validation/validation.go",
+            NATIVE,
         ),
     ),
     (
