@@ -1,9 +1,10 @@
 //! What to do about each reason of a failed probe. A test compares it with docs/answers.md.
 
+mod probe_error;
+
 use probe::reason::Reason;
 
-use crate::probes::Destination;
-use crate::wording::probe::ProbeError;
+pub(crate) use probe_error::of_error;
 
 /// What to do if packets between the node and the Pod are lost.
 pub(crate) const UNREACHABLE: &str = "find out what blocks connections from the node to the Pod: a NetworkPolicy, a firewall of the node, or the network plugin";
@@ -58,83 +59,21 @@ pub(crate) fn sentence(reason: Reason) -> &'static str {
     }
 }
 
-/// Returns what to do about a status of the application itself.
-pub(crate) fn of_application(status: u16) -> &'static str {
+/// Returns what to do about a status of the application itself, and whether that is more than a hint.
+pub(crate) fn of_application(status: u16) -> (&'static str, bool) {
     match status {
-        400 => "the application rejects the request: does it check the header Host? See its log",
-        401 | 403 => "the application refuses the probe: let it answer this path without credentials",
-        404 => "compare the path of the probe with those of the application",
-        405 => "kubelet sends GET: let the application answer it on this path",
-        _ => of_reason(Reason::Application),
-    }
-}
-
-/// Returns what to do about an error that kubelet reports, and whether that is more than a hint.
-pub(crate) fn of_error(error: ProbeError, destination: Destination) -> (&'static str, bool) {
-    match (error, destination) {
-        (ProbeError::NoRoute, _) => (UNREACHABLE, true),
-        (ProbeError::ConnectTimeout, Destination::Sidecar) => (UNREACHABLE, false),
-        (ProbeError::ConnectTimeout, _) => (
-            "find out what blocks connections from the node to the Pod (a NetworkPolicy, a firewall, the network plugin), or whether the application is stuck and accepts no connections",
+        400 => (
+            "the application rejects the request: does the port require scheme: HTTPS, or does the application check the header Host? See its log",
             false,
         ),
-        (ProbeError::Refused, Destination::Sidecar) => (
-            "the sidecar did not listen: Envoy has exited, or the Pod starts or ends. Read the log of the sidecar, with --previous",
+        401 => ("the application refuses the probe: let it answer this path without credentials", true),
+        403 => (
+            "the application refuses the probe: let it answer this path without credentials; a web server also answers so for a directory without an index",
             false,
         ),
-        (ProbeError::NoResponse, Destination::Sidecar) => (
-            "either the node does not reach the Pod (a NetworkPolicy, a firewall), or Envoy does not answer in time for lack of CPU: request the probe from the node, and look at the CPU of the sidecar",
-            false,
-        ),
-        (ProbeError::Closed, Destination::Sidecar) => (
-            "the sidecar closed the connection: does --allow-from list the address of the node? Else read the log of the sidecar",
-            false,
-        ),
-        (ProbeError::Refused, _) => (of_reason(Reason::Refused), true),
-        (ProbeError::NoResponse, _) => {
-            ("raise timeoutSeconds, or find out what the application waits for", false)
-        }
-        (ProbeError::Closed, _) => (
-            "the application crashed, uses another protocol on this port, or a proxy requires mutual TLS there",
-            false,
-        ),
-        (ProbeError::NotTls, _) => {
-            ("the port does not use TLS: remove scheme: HTTPS, or probe another port", true)
-        }
-        (ProbeError::NotHttp, _) => (
-            "the port uses TLS or another protocol than HTTP: set scheme: HTTPS, or probe another port",
-            true,
-        ),
-        (ProbeError::ClientCertificate, _) => (
-            "the server requires a client certificate, which kubelet does not have: let it accept this path without one, or probe another port",
-            true,
-        ),
-        (ProbeError::Tls, _) => (sentence(Reason::Tls), true),
-        (ProbeError::NamedPort, _) => {
-            ("no port of the container has this name: add it to ports, or correct the probe", true)
-        }
-        (ProbeError::HostName, _) => {
-            ("the node cannot resolve the host of the probe: correct host, or remove it", true)
-        }
-        (ProbeError::CommandTimeout, _) => {
-            ("the command takes longer than timeoutSeconds: raise it, or make the command faster", true)
-        }
-        (ProbeError::NoCommand, _) => {
-            ("correct the command of the probe: it is not in the image, or not executable", true)
-        }
-        (ProbeError::GrpcConnect, _) => (
-            "check the port: does the application serve gRPC there, without TLS, and on the Pod's address, not on 127.0.0.1 only? Else find out what blocks connections from the node to the Pod (a NetworkPolicy, a firewall, the network plugin)",
-            false,
-        ),
-        (ProbeError::GrpcUnimplemented, _) => (of_reason(Reason::GrpcUnimplemented), true),
-        (ProbeError::GrpcNotServing, _) => (of_reason(Reason::GrpcNotServing), true),
-        (ProbeError::GrpcServiceUnknown, _) => (of_reason(Reason::GrpcServiceUnknown), true),
-        (ProbeError::Other, Destination::Command) => {
-            ("the message is the output of the command: run it in the container", true)
-        }
-        (ProbeError::Status(_) | ProbeError::Other, _) => {
-            ("the message is that of the probe itself, and is not known here", false)
-        }
+        404 => ("compare the path of the probe with those of the application", true),
+        405 => ("kubelet sends GET: let the application answer it on this path", true),
+        _ => (of_reason(Reason::Application), true),
     }
 }
 

@@ -52,6 +52,7 @@ fn finding(view: &View<'_>, blocked: &Blocked<'_>) -> Finding {
         ProbeError::Closed => {
             "the sidecar, or what is before it, closes connections from the node: does --allow-from list its address? Else look for a policy or mutual TLS on this port"
         }
+        ProbeError::NodeResources => advice::of_error(*error, *destination).0,
         ProbeError::ConnectTimeout if !is_reached => advice::of_error(*error, *destination).0,
         _ => advice::UNREACHABLE,
     };

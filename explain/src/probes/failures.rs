@@ -131,12 +131,12 @@ pub(crate) fn is_current(situation: &Situation, container: &Container<'_>, event
 
 /// Returns true if kubelet could not perform the probe, which says nothing about the application.
 pub(crate) fn is_error(event: &Event) -> bool {
-    let (begin, _) = event.line().split_once(": ").unwrap_or_default();
+    let (begin, _) = event.line().split_once(':').unwrap_or_default();
     begin.contains(" probe errored")
 }
 
 /// Returns what follows `Readiness probe failed: `, or `Readiness probe errored: ` (to Kubernetes 1.32),
 /// or `Readiness probe errored and resulted in unknown state: `.
 pub(crate) fn message_of(event: &Event) -> &str {
-    event.line().split_once(": ").map_or(event.line(), |(_, rest)| rest)
+    event.line().split_once(':').map_or(event.line(), |(_, rest)| rest.trim_start())
 }

@@ -1,5 +1,6 @@
 //! What a failed probe means: the status that kubelet gets, or the error that it reports.
 
+use injector::STATUS_ANNOTATION;
 use probe::reason::Reason;
 use serde_json::Value;
 
@@ -11,6 +12,9 @@ use crate::event::Event;
 use crate::requests::ProbeKind;
 use crate::situation::Situation;
 use crate::wording::probe::ProbeError;
+
+/// The annotation that Istio's injector writes.
+const ISTIO_STATUS: &str = "sidecar.istio.io/status";
 
 /// A probe, and where to look for what it answers.
 #[derive(Clone, Copy)]
@@ -25,8 +29,10 @@ pub(crate) struct ProbeContext<'a> {
 /// Where to look for the cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// In the application or in its probe.
+    /// In the application, which may need more time.
     Application,
+    /// In what the probe declares, which no time corrects.
+    Declaration,
     /// Between the node and the Pod.
     Network,
     /// The Pod lacks what the injection had added.
@@ -58,18 +64,18 @@ impl ProbeContext<'_> {
         match self.error(message) {
             ProbeError::Status(status) => self.of_status(status, None),
             error => {
-                let (advice, certain) = match self.destination {
-                    Destination::Command if error == ProbeError::Other && failures::is_error(event) => (
-                        "the runtime could not run the command, and the message says why: did the container just stop?",
-                        false,
-                    ),
-                    destination => advice::of_error(error, destination),
+                let error = match error {
+                    ProbeError::Other if self.destination == Destination::Command => {
+                        Self::of_command(event, message)
+                    }
+                    error => error,
                 };
+                let (advice, certain) = advice::of_error(error, self.destination);
                 Meaning {
                     status: None,
                     reason: None,
                     error: Some(error),
-                    fault: if error.is_of_packets() { Fault::Network } else { Fault::Application },
+                    fault: self.fault(error),
                     text: message.to_owned(),
                     advice: advice.to_owned(),
                     certain,
@@ -78,11 +84,31 @@ impl ProbeContext<'_> {
         }
     }
 
+    /// Tells the output of a command from what the runtime reports about it.
+    fn of_command(event: &Event, message: &str) -> ProbeError {
+        match () {
+            () if failures::is_error(event) => ProbeError::Runtime,
+            () if message.is_empty() => ProbeError::NoOutput,
+            () => ProbeError::Other,
+        }
+    }
+
+    fn fault(&self, error: ProbeError) -> Fault {
+        match () {
+            () if error.is_of_declaration() => Fault::Declaration,
+            () if self.destination == Destination::OtherHost => Fault::Declaration,
+            () if error.is_of_packets() => Fault::Network,
+            () => Fault::Application,
+        }
+    }
+
     /// The output of a command may contain anything.
     fn error(&self, message: &str) -> ProbeError {
         let error = ProbeError::of(message);
-        let is_of_command =
-            matches!(error, ProbeError::CommandTimeout | ProbeError::NoCommand | ProbeError::Other);
+        let is_of_command = matches!(
+            error,
+            ProbeError::CommandTimeout | ProbeError::NoCommand | ProbeError::Runtime | ProbeError::Other
+        );
         if (self.destination == Destination::Command) == is_of_command { error } else { ProbeError::Other }
     }
 
@@ -104,10 +130,7 @@ impl ProbeContext<'_> {
             certain,
         };
         match reason {
-            Reason::Application => {
-                meaning.text = format!("the application answers {status}");
-                advice::of_application(status).clone_into(&mut meaning.advice);
-            }
+            Reason::Application => self.describe_application(&mut meaning, status),
             Reason::UnknownProbe => {
                 if let Some(sidecar) = self.lost() {
                     meaning.text = format!(
@@ -126,9 +149,39 @@ impl ProbeContext<'_> {
                 "the TLS handshake succeeded, and then the server closed the connection: it probably requires a client certificate, which neither kubelet nor the sidecar has. Let it accept this path without one, or probe another port".clone_into(&mut meaning.advice);
                 meaning.certain = false;
             }
+            Reason::Tls | Reason::GrpcUnimplemented | Reason::Redirect => {
+                meaning.fault = Fault::Declaration;
+            }
             _ => {}
         }
         meaning
+    }
+
+    fn describe_application(&self, meaning: &mut Meaning, status: u16) {
+        meaning.text = format!("the application answers {status}");
+        let (advice, certain) = advice::of_application(status);
+        advice.clone_into(&mut meaning.advice);
+        meaning.certain &= certain;
+        if matches!(status, 400 | 401 | 403 | 405) {
+            meaning.fault = Fault::Declaration;
+        }
+        if self.destination == Destination::OtherHost {
+            meaning.text = format!("the host of the probe answers {status}");
+            "kubelet sends the probe to the host that it names, not to the Pod: look at that host, or remove host".clone_into(&mut meaning.advice);
+            meaning.fault = Fault::Declaration;
+        } else if self.is_answered_by_istio() && status == 500 {
+            meaning.text = "Istio's sidecar answers 500".to_owned();
+            "the sidecar answers 500 also if it does not reach the application: look at the log of istio-proxy, and at the application's log".clone_into(&mut meaning.advice);
+            meaning.certain = false;
+        }
+    }
+
+    /// Returns true if the sidecar is that of Istio, whose agent has no words of its own.
+    fn is_answered_by_istio(&self) -> bool {
+        let annotations = &self.pod["metadata"]["annotations"];
+        self.destination == Destination::Sidecar
+            && annotations[ISTIO_STATUS].is_string()
+            && !annotations[STATUS_ANNOTATION].is_string()
     }
 
     /// Returns true if the probe is rewritten, and no container answers it.
@@ -151,6 +204,9 @@ impl ProbeContext<'_> {
     /// Tells a status of the filter from one of the application, of which kubelet reports nothing
     /// but the number.
     fn resolve(&self, status: u16) -> (Reason, bool) {
+        if self.is_answered_by_istio() {
+            return (Reason::Application, true);
+        }
         let logged = self.situation.sidecar_log.found();
         let logged = logged.and_then(|log| failures::last_word(log, self.container.name, self.kind.label()));
         match logged {
