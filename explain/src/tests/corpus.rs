@@ -20,7 +20,7 @@ use crate::report::Report;
 const BEGIN: &str = "<!-- The test of the corpus writes this table. -->\n";
 const END: &str = "<!-- End of the table. -->\n";
 /// The files of the corpus, and how docs/explain.md calls them.
-const AREAS: [(&str, &str); 8] = [
+const AREAS: [(&str, &str); 9] = [
     ("scheduling", "scheduler and nodes"),
     ("images", "images, Windows"),
     ("admission", "API server, workloads"),
@@ -29,6 +29,7 @@ const AREAS: [(&str, &str); 8] = [
     ("probes", "probes, network, sidecar"),
     ("field", "what users report, of all areas"),
     ("field_nodes", "whole messages of clusters: nodes, images, containers, workloads"),
+    ("field_probes", "what users report, of probes, network, sidecar"),
 ];
 
 /// What the command says about one situation, compared with the expert.
