@@ -37,8 +37,13 @@ mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /opt
 mkdir /run/upper /run/work
 mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
-exec dockerd --config-file "$1/daemon.json" --data-root "$1/data" --host "unix://$1/sock" \
+until dockerd --config-file "$1/daemon.json" --data-root "$1/data" --host "unix://$1/sock" \
     --cgroup-parent "/$2" --exec-opt native.cgroupdriver=cgroupfs
+do
+    # dockerd gives containerd 15 s, which can be too short on a busy machine.
+    grep -q "timeout waiting for containerd" "$1/daemon.log" || exit 1
+    : > "$1/daemon.log"
+done
 "#;
 
 /// A running daemon with the images loaded.
@@ -66,7 +71,8 @@ impl Daemon {
     fn start_empty(name: &str) -> Self {
         let folder = envoy::folder(name);
         std::fs::write(folder.join("daemon.json"), "{}").expect("a writable folder");
-        let log = File::create(folder.join("daemon.log")).expect("a writable folder");
+        let log = File::options().create(true).append(true).open(folder.join("daemon.log"));
+        let log = log.expect("a writable folder");
         let cgroup = format!("app-health-{}-{name}", std::process::id());
         // If this thread ends for any reason, the daemon is killed, and all other processes of its
         // PID namespace with it.
