@@ -1,5 +1,6 @@
 //! Rules of Kubernetes about a whole Pod that an added container or annotation can violate.
 
+mod declared;
 mod pod_level;
 mod qos;
 mod quantity;
@@ -31,6 +32,7 @@ pub(super) fn satisfy(
     added.push(&settings.sidecar_name);
     security_context::check(&changed["spec"], &added)?;
     let (before, after) = (&original["spec"], &mut changed["spec"]);
+    declared::fit(before, after, &settings.sidecar_name);
     qos::guarantee(before, after, &added, &settings.sidecar_name);
     pod_level::fit(before, after)?;
     Ok(qos::change(before, after, &settings.sidecar_name))

@@ -1,6 +1,8 @@
 //! Adds the sidecar container to a Pod: its fields, its position, its lifecycle hooks, and the
 //! other parts of the template.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::pod;
@@ -32,6 +34,7 @@ pub(super) fn inject(
     let declared = take_declared(pod, &settings.sidecar_name);
     let mut sidecar = merged(template, declared.as_ref());
     status_port(&mut sidecar, overrides.status_port);
+    unique_port_names(&mut sidecar, &pod["spec"]);
     let mode = overrides.sidecar_mode;
     let mut hooks =
         Hooks { declared: declared.as_ref(), name: &settings.sidecar_name, warnings: &mut warnings };
@@ -48,12 +51,15 @@ pub(super) fn inject(
             true
         }
         SidecarMode::Classic => {
-            if job {
-                let text = "a classic sidecar keeps the Job running: use native or app-health-agent quit";
+            let always = matches!(pod::text(&pod["spec"], "restartPolicy"), "" | "Always");
+            if job || !always {
+                let what = if job { "Job" } else { "Pod" };
+                let text = format!(
+                    "a classic sidecar keeps the {what} running: use native or app-health-agent quit"
+                );
                 hooks.warnings.push(Warning::about_pod(Code::Job, text));
             }
             hooks.pre_stop(&mut sidecar);
-            let always = matches!(pod::text(&pod["spec"], "restartPolicy"), "" | "Always");
             overrides.hold && hooks.hold(&mut sidecar, always)
         }
     };
@@ -101,6 +107,24 @@ fn status_port(sidecar: &mut Value, port: u16) {
     if sidecar.get("env").is_none_or(|env| env.is_null() || env.is_array()) {
         let variable = json!({"name": PROBE_ADDRESS_ENV, "value": format!("[::]:{port}")});
         pod::list_mut(sidecar, "env").push(variable);
+    }
+}
+
+/// Removes the name of a port if another port of the Pod has it. In a container, Kubernetes rejects
+/// the second one. Of several containers, a Service whose `targetPort` is the name uses the first one,
+/// which may be the sidecar.
+fn unique_port_names(sidecar: &mut Value, spec: &Value) {
+    let containers = ["initContainers", "containers"].into_iter().flat_map(|list| pod::list(spec, list));
+    let ports = containers.flat_map(|container| pod::list(container, "ports"));
+    let mut names: BTreeSet<String> = ports.map(|port| pod::name(port).to_owned()).collect();
+    let ports = sidecar.get_mut("ports").and_then(Value::as_array_mut);
+    // The ports that the Pod declares for the sidecar follow those of the template.
+    for port in ports.into_iter().flatten().rev() {
+        if !names.insert(pod::name(port).to_owned())
+            && let Some(fields) = port.as_object_mut()
+        {
+            fields.shift_remove("name");
+        }
     }
 }
 

@@ -212,10 +212,32 @@ impl Generator {
             json!({}),
             json!({"requests": {"cpu": "200m"}}),
             json!({"limits": {"cpu": "1", "memory": "256Mi"}}),
+            json!({"limits": {"cpu": "5m", "memory": "64Mi"}}),
+            json!({"requests": {"cpu": "8", "memory": "8Gi"}}),
             json!({"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}),
         ]);
+        if self.one_in(2) {
+            sidecar["securityContext"] = self.choose(&[
+                json!({"runAsUser": 0}),
+                json!({"runAsUser": 2000}),
+                json!({"privileged": true}),
+                json!({"capabilities": {"add": ["CAP_SYS_ADMIN"]}}),
+                json!({"capabilities": {"add": ["SYS_ADMIN"]}}),
+                json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"}}),
+            ]);
+        }
         if self.one_in(4) {
-            sidecar["securityContext"] = self.choose(&[json!({"runAsUser": 0}), json!({"runAsUser": 2000})]);
+            sidecar["ports"] = self.choose(&[
+                json!([{"name": "app-health", "containerPort": 9902}]),
+                json!([{"containerPort": 15021}]),
+            ]);
+        }
+        if self.one_in(4) {
+            let secret = json!({"secretKeyRef": {"name": "shop", "key": "address"}});
+            sidecar["env"] = self.choose(&[
+                json!([{"name": "INSTANCE_IP", "valueFrom": secret}]),
+                json!([{"name": "INSTANCE_IP", "value": ""}]),
+            ]);
         }
         sidecar
     }

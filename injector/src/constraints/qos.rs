@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::declared;
 use super::quantity::Quantity;
 use super::requests::{self, Amounts};
 use crate::pod;
@@ -63,11 +64,9 @@ pub(super) fn guarantee(original: &Value, changed: &mut Value, added: &[&str], s
     if pod::field(original, "resources").is_some() || class(original, sidecar) != Some(QosClass::Guaranteed) {
         return;
     }
-    const LISTS: [&str; 2] = ["initContainers", "containers"];
-    let mut containers = LISTS.into_iter().flat_map(|list| pod::list(original, list));
-    let declared = containers.find(|container| pod::name(container) == sidecar);
+    let declared = declared::container(original, sidecar);
     let declared = declared.and_then(|container| pod::field(container, "resources"));
-    for list in LISTS {
+    for list in ["initContainers", "containers"] {
         let containers = changed.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for container in containers.filter(|container| added.contains(&pod::name(container))) {
             let declared = declared.filter(|_| pod::name(container) == sidecar);

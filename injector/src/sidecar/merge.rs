@@ -10,6 +10,8 @@ use crate::pod;
 const PROBE_HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const HOOK_HANDLERS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
 const ENV_SOURCES: [&str; 2] = ["value", "valueFrom"];
+/// Objects of which the Pod's replaces the template's: one field decides which others may exist.
+const UNIONS: [&str; 3] = ["valueFrom", "seccompProfile", "appArmorProfile"];
 
 /// Merges `pod` into `template`. `key` is the name of the field that contains both.
 ///
@@ -18,6 +20,7 @@ const ENV_SOURCES: [&str; 2] = ["value", "valueFrom"];
 /// replaces the template's. `null` counts as absent.
 pub(super) fn merge(template: &Value, pod: &Value, key: &str) -> Value {
     match (template, pod) {
+        (Value::Object(_), Value::Object(_)) if UNIONS.contains(&key) => pod.clone(),
         (Value::Object(template), Value::Object(pod)) => Value::Object(merge_objects(template, pod, key)),
         (Value::Array(template), Value::Array(pod)) => match list_key(key) {
             Some(list_key) => Value::Array(merge_lists(template, pod, key, list_key)),
@@ -37,9 +40,11 @@ fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &
     };
     let there = |key: &str| pod.get(key).is_some_and(|value| !value.is_null());
     let chosen = one_of.iter().any(|key| there(key));
+    let escalates = key == "securityContext" && escalates(pod);
     let mut merged = Map::new();
     for (key, value) in template {
-        if chosen && one_of.contains(&key.as_str()) && !there(key) {
+        let is_excluded = chosen && one_of.contains(&key.as_str());
+        if (is_excluded || escalates && key == "allowPrivilegeEscalation") && !there(key) {
             continue;
         }
         let value = pod.get(key).map_or_else(|| value.clone(), |pod| merge(value, pod, key));
@@ -51,6 +56,14 @@ fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &
         }
     }
     merged
+}
+
+/// True if Kubernetes rejects the security context together with `allowPrivilegeEscalation: false`.
+fn escalates(context: &Map<String, Value>) -> bool {
+    let added = context.get("capabilities").map(|capabilities| pod::list(capabilities, "add"));
+    let mut added = added.into_iter().flatten().filter_map(Value::as_str);
+    context.get("privileged").is_some_and(|privileged| *privileged == true)
+        || added.any(|capability| capability == "CAP_SYS_ADMIN")
 }
 
 /// Returns the function that computes the merge key of an element in the list `key`.
