@@ -119,6 +119,10 @@ impl Injector {
             Err(error) => return result.refused.push(format!("{place}{object}: {error}")),
         };
         result.notes.extend(injected.skipped.iter().map(|item| format!("skipped: {place}: {item}")));
+        let skipped = injected.pods.iter().filter_map(|(site, summary)| {
+            Some(format!("skipped: {place} ({}): {}", site.object, summary.skipped.as_ref()?))
+        });
+        result.notes.extend(skipped);
         let warnings = injected.pods.iter().flat_map(|(site, summary)| {
             let texts = summary.warnings.iter().map(ToString::to_string);
             texts.map(|text| {

@@ -104,7 +104,7 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
         );
     }
     let settings = settings()?;
-    let context = PodContext { namespace: &situation.namespace, job: false };
+    let context = PodContext { namespace: &situation.namespace, ..PodContext::default() };
     let injection = injector::apply(pod, context, &settings).ok()?;
     let warning = injection.warnings.into_iter().find(|warning| {
         matches!(

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use crate::pod_overrides::{INJECT, PodOverrides};
-use crate::settings::{InjectionMode, Settings};
+use crate::settings::{InjectionMode, Settings, SidecarMode};
 use crate::warning::{Code, Warning, quote};
-use crate::{listeners, pod, windows};
+use crate::{PodContext, listeners, pod, windows};
 
 /// The name of Istio's sidecar.
 const ISTIO_PROXY: &str = "istio-proxy";
@@ -15,8 +15,9 @@ pub const AUTO_IMAGE: &str = "auto";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// The Pod is not subject to injection; the warning is set if it asked for injection.
-    Skip(Option<Warning>),
+    /// The Pod is not subject to injection: the reason, which is a warning if the Pod asked for
+    /// injection.
+    Skip(Reason),
     /// The Pod cannot be injected, for the reason in the warning.
     Unchanged(Warning),
     /// The Pod has a sidecar; its probes are rewritten.
@@ -25,14 +26,29 @@ pub(super) enum Decision {
     Inject,
 }
 
+/// Why a Pod is not subject to injection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The user may not expect it.
+    Warning(Warning),
+    /// It follows from the settings, or from a field of the Pod that is set on purpose.
+    Expected(String),
+}
+
+impl Reason {
+    fn new(code: Code, text: String, is_expected: bool) -> Self {
+        if is_expected { Self::Expected(text) } else { Self::Warning(Warning::about_pod(code, text)) }
+    }
+}
+
 /// Decides about a Pod that [`pod::check`] has accepted.
 pub(super) fn decide(
     pod: &Value,
-    namespace: &str,
+    context: &PodContext,
     overrides: &PodOverrides,
     settings: &Settings,
 ) -> Decision {
-    if let Some(skip) = skip(pod, namespace, overrides, settings) {
+    if let Some(skip) = skip(pod, context.namespace, overrides, settings) {
         return skip;
     }
     let spec = &pod["spec"];
@@ -50,14 +66,26 @@ pub(super) fn decide(
         }
         SidecarPresence::Complete => Decision::Rewrite,
         SidecarPresence::Absent | SidecarPresence::Auto if !injecting => {
-            let asked = overrides.inject == Some(true);
-            let text = format!("{INJECT} is true, but the mode is rewrite-only");
-            Decision::Skip(asked.then(|| Warning::about_pod(Code::NoSidecar, text)))
+            Decision::Skip(match overrides.inject {
+                Some(true) => {
+                    let text = format!("{INJECT} is true, but the mode is rewrite-only");
+                    Reason::Warning(Warning::about_pod(Code::NoSidecar, text))
+                }
+                _ => Reason::Expected("it has no sidecar, and the mode is rewrite-only".to_owned()),
+            })
         }
-        SidecarPresence::Absent | SidecarPresence::Auto => match name_conflict(spec, settings) {
-            Some(text) => Decision::Unchanged(Warning::about_pod(Code::TemplateName, text)),
-            None => Decision::Inject,
-        },
+        SidecarPresence::Auto
+            if overrides.sidecar_mode == SidecarMode::Native && is_alone(spec, settings) =>
+        {
+            let text = format!("a native sidecar needs a container besides {}", settings.sidecar_name);
+            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text))
+        }
+        SidecarPresence::Absent | SidecarPresence::Auto => {
+            match name_conflict(spec, context.claims, settings) {
+                Some(text) => Decision::Unchanged(Warning::about_pod(Code::TemplateName, text)),
+                None => Decision::Inject,
+            }
+        }
     }
 }
 
@@ -65,30 +93,32 @@ pub(super) fn decide(
 fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Settings) -> Option<Decision> {
     let spec = &pod["spec"];
     let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
-    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace)
-        || pod::annotation(pod, "kubernetes.io/config.mirror").is_some()
-    {
-        return Some(Decision::Skip(None));
+    let skip = |reason| Some(Decision::Skip(reason));
+    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace) {
+        return skip(Reason::Expected(format!("Pods of the namespace {namespace} are not injected")));
+    }
+    if pod::annotation(pod, "kubernetes.io/config.mirror").is_some() {
+        return skip(Reason::Expected("a mirror Pod: kubelet runs it from a file of the node".to_owned()));
     }
     let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
     if let Some(field) = windows::field(pod) {
-        let expected = asked || settings.mode == InjectionMode::Auto;
+        let expects = asked || settings.mode == InjectionMode::Auto;
+        let is_expected = !expects || overrides.inject == Some(false);
         let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
-        let warning = Warning::about_pod(Code::Windows, text);
-        return Some(Decision::Skip(Some(warning).filter(|_| expected && overrides.inject != Some(false))));
+        return skip(Reason::new(Code::Windows, text, is_expected));
     }
     if spec["hostNetwork"] == true {
-        let text = "hostNetwork: the status port would be a port of the node";
-        return Some(Decision::Skip(asked.then(|| Warning::about_pod(Code::HostNetwork, text))));
+        let text = "hostNetwork: the status port would be a port of the node".to_owned();
+        return skip(Reason::new(Code::HostNetwork, text, !asked));
     }
     if overrides.inject == Some(false) {
-        return Some(Decision::Skip(None));
+        return skip(Reason::Expected(format!("{INJECT} is false")));
     }
     if settings.sidecar_name != ISTIO_PROXY
         && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
     {
         let text = "the Pod has Istio's sidecar, which handles the probes";
-        return Some(Decision::Skip(Some(Warning::about_pod(Code::OtherInjector, text))));
+        return skip(Reason::Warning(Warning::about_pod(Code::OtherInjector, text)));
     }
     None
 }
@@ -120,6 +150,11 @@ impl SidecarPresence {
     }
 }
 
+/// Returns true if no ordinary container remains when the declared sidecar becomes a native one.
+fn is_alone(spec: &Value, settings: &Settings) -> bool {
+    pod::list(spec, "containers").iter().all(|container| pod::name(container) == settings.sidecar_name)
+}
+
 /// Returns a port of the proxy that another container declares.
 fn port_conflict(
     spec: &Value,
@@ -139,14 +174,18 @@ fn port_conflict(
 }
 
 /// Returns an error text if a name of the template is already used in the Pod.
-fn name_conflict(spec: &Value, settings: &Settings) -> Option<String> {
+fn name_conflict(spec: &Value, claims: &[Value], settings: &Settings) -> Option<String> {
     let template = &settings.template;
     let containers =
         template.containers.iter().chain(&template.init_containers).map(|name| ("container", name));
     let volumes = template.volumes.iter().map(|volume| ("volume", volume));
+    let claims = || claims.iter().filter_map(|claim| pod::field(claim, "metadata"));
     let (kind, element) = containers.chain(volumes).find(|(kind, element)| {
-        let keys: &[&str] = if *kind == "volume" { &["volumes"] } else { &["initContainers", "containers"] };
-        keys.iter().flat_map(|key| pod::list(spec, key)).any(|other| pod::name(other) == pod::name(element))
+        let is_volume = *kind == "volume";
+        let keys: &[&str] = if is_volume { &["volumes"] } else { &["initContainers", "containers"] };
+        let mut others = keys.iter().flat_map(|key| pod::list(spec, key));
+        let is_same = |other: &Value| pod::name(other) == pod::name(element);
+        others.any(is_same) || is_volume && claims().any(is_same)
     })?;
     Some(format!("{kind} {} already exists", quote(&element["name"])))
 }

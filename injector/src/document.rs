@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::skip::{ManifestPods, SkippedItem};
 use crate::warning::Warning;
 use crate::workload::PodLocation;
-use crate::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
+use crate::{Injection, InvalidPod, PodOutcome, ProbeResult, ProbeSummary, apply};
 
 /// An object after injection.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Summary {
     pub outcome: PodOutcome,
     pub probes: Vec<ProbeSummary>,
     pub warnings: Vec<Warning>,
+    /// Why the Pod is skipped, if no warning says so.
+    pub skipped: Option<String>,
     /// `native` or `classic`, if the sidecar was injected.
     pub mode: Option<String>,
 }
@@ -69,8 +71,7 @@ pub fn inject(document: &Value, kinds: &Kinds, settings: &Settings) -> Result<In
     let found = ManifestPods::of(document, kinds);
     for site in found.pods {
         let site = site.map_err(|malformed| malformed.error)?;
-        let context = PodContext { namespace: &site.namespace, job: site.job };
-        let injection = apply(site.pod(document), context, settings)
+        let injection = apply(site.pod(document), site.context(document), settings)
             .map_err(|refused| InvalidPod { field: site.field(&refused.field), ..refused })?;
         changed |= injection.pod != *site.pod(document);
         let summary = summary(&injection);
@@ -91,6 +92,7 @@ fn summary(injection: &Injection) -> Summary {
         outcome: injection.outcome,
         probes: injection.probes.clone(),
         warnings: injection.warnings.clone(),
+        skipped: injection.skipped.clone(),
         mode: if injected { status() } else { None },
     }
 }

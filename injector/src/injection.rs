@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::decision::{Decision, decide};
+use crate::decision::{Decision, Reason, decide};
 use crate::pod_overrides::PodOverrides;
 use crate::settings::Settings;
 use crate::warning::{Code, Warning};
@@ -25,6 +25,9 @@ pub struct PodContext<'a> {
     pub namespace: &'a str,
     /// True if the Pod is the template of a Job.
     pub job: bool,
+    /// The `volumeClaimTemplates` of the StatefulSet that contains the Pod. Each becomes a volume of
+    /// its Pods, and replaces a volume of the same name.
+    pub claims: &'a [Value],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,6 +95,8 @@ pub struct Injection {
     pub table: Option<String>,
     pub warnings: Vec<Warning>,
     pub outcome: PodOutcome,
+    /// Why the Pod is skipped, if no warning says so.
+    pub skipped: Option<String>,
     pub probes: Vec<ProbeSummary>,
 }
 
@@ -102,14 +107,19 @@ pub struct Injection {
 pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<Injection, InvalidPod> {
     pod::check(pod)?;
     let overrides = PodOverrides::read(pod, settings);
-    let decision = decide(pod, context.namespace, &overrides, settings);
-    let untouched = |warnings, outcome| {
-        Ok(Injection { pod: pod.clone(), table: None, warnings, outcome, probes: Vec::new() })
+    let decision = decide(pod, &context, &overrides, settings);
+    let untouched = |warnings, outcome, skipped| {
+        Ok(Injection { pod: pod.clone(), table: None, warnings, outcome, skipped, probes: Vec::new() })
     };
     let mut changed = pod.clone();
     let mut warnings = overrides.warnings.clone();
     let result = match decision {
-        Decision::Skip(warning) => return untouched(warning.into_iter().collect(), PodOutcome::Skipped),
+        Decision::Skip(Reason::Warning(warning)) => {
+            return untouched(vec![warning], PodOutcome::Skipped, None);
+        }
+        Decision::Skip(Reason::Expected(text)) => {
+            return untouched(Vec::new(), PodOutcome::Skipped, Some(text));
+        }
         Decision::Unchanged(ref warning) => Err(warning.clone()),
         Decision::Rewrite => Ok(other_template(pod, settings).into_iter().collect()),
         Decision::Inject => {
@@ -121,7 +131,7 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
         Ok(new) => warnings.extend(new),
         Err(reason) => {
             warnings.push(reason);
-            return untouched(warnings, PodOutcome::Unchanged);
+            return untouched(warnings, PodOutcome::Unchanged, None);
         }
     }
     let mut rewriting = rewrite::RewriteResult::default();
@@ -132,14 +142,15 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     record_warnings(&mut changed, &warnings);
     if let Err(reason) = constraints::check_annotations(pod, &changed) {
         warnings.push(reason);
-        return untouched(warnings, PodOutcome::Unchanged);
+        return untouched(warnings, PodOutcome::Unchanged, None);
     }
     let outcome = match decision {
         Decision::Inject => PodOutcome::Injected,
         _ if changed == *pod => PodOutcome::Unchanged,
         _ => PodOutcome::Rewritten,
     };
-    Ok(Injection { pod: changed, table: rewriting.table, warnings, outcome, probes: rewriting.probes })
+    let rewrite::RewriteResult { table, probes, .. } = rewriting;
+    Ok(Injection { pod: changed, table, warnings, outcome, skipped: None, probes })
 }
 
 /// Adds the sidecar. Returns the reason if the Pod cannot have it.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::kinds::{Kind, Kinds, Template};
-use crate::{InvalidPod, pod};
+use crate::{InvalidPod, PodContext, pod};
 
 /// The location of a Pod or Pod template in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,13 @@ impl PodLocation {
             Step::Key(key) => &mut value[key.as_ref()],
             Step::Item(index) => &mut value["items"][*index],
         })
+    }
+
+    /// Returns the attributes of the Pod that its object defines.
+    pub fn context<'a>(&'a self, document: &'a Value) -> PodContext<'a> {
+        let spec = pod::field(self.object_in(document), "spec").unwrap_or(&Value::Null);
+        let claims = pod::list(spec, "volumeClaimTemplates");
+        PodContext { namespace: &self.namespace, job: self.job, claims }
     }
 
     /// Returns the object that contains the Pod: the document, or an item of a list.

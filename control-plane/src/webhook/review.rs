@@ -105,7 +105,7 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
         let name = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
         name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
     });
-    let surroundings = PodContext { namespace: &namespace, job: false };
+    let surroundings = PodContext { namespace: &namespace, ..PodContext::default() };
     let (mut outcome, mut patch, mut probes, mut warnings) =
         (PodOutcome::Skipped, None, Vec::new(), Vec::new());
     match object.as_ref().map(|object| (object, apply(object, surroundings, settings))) {

@@ -2,7 +2,7 @@
 
 use injector::warning::{Code, Warning};
 use injector::workload::PodLocation;
-use injector::{PodContext, STATUS_ANNOTATION, pod};
+use injector::{STATUS_ANNOTATION, pod};
 use serde_json::Value;
 
 use crate::Options;
@@ -16,9 +16,8 @@ const FIELDS: [&str; 5] = ["livenessProbe", "readinessProbe", "startupProbe", "p
 
 /// Adds a finding for each warning of the injector, or for its refusal.
 pub(crate) fn check(document: &Value, location: &PodLocation, options: &Options, findings: &mut Findings) {
-    let context = PodContext { namespace: &location.namespace, job: location.job };
     let pod = location.pod(document);
-    match injector::apply(pod, context, &options.settings) {
+    match injector::apply(pod, location.context(document), &options.settings) {
         Ok(injection) => {
             for warning in &injection.warnings {
                 add(warning, pod, findings);
