@@ -9,6 +9,7 @@ use crate::files::{Source, Sources};
 use injector::kustomization::{self, FILE_NAMES, Use};
 use injector::skip::Skip;
 use injector::yaml_documents::{self, StreamError};
+use serde_json::Value;
 
 /// Maximum size of a kustomization in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -44,26 +45,61 @@ impl References {
 
     fn add(&mut self, directory: &Path, file: &Path) {
         let Some(text) = read_limited(file) else { return };
-        for document in yaml_documents::read(&text).into_iter().flatten() {
-            for (path, used) in kustomization::files(&document.value) {
-                let Ok(path) = fs::canonicalize(directory.join(path)) else { continue };
-                let kustomization = file.display().to_string();
-                self.0.entry(path).or_insert(match used {
-                    Use::Patch => Skip::ReferencedPatch(kustomization),
-                    Use::Data => Skip::ReferencedData(kustomization),
-                });
+        for document in values(&text) {
+            self.add_files(directory, file, &kustomization::files(&document));
+            let plugins =
+                kustomization::plugins(&document).flat_map(|plugin| plugin_texts(directory, plugin));
+            for plugin in plugins.collect::<Vec<_>>().iter().flat_map(|text| values(text)) {
+                self.add_files(directory, file, &kustomization::files_of_plugin(&plugin));
             }
+        }
+    }
+
+    fn add_files(&mut self, directory: &Path, file: &Path, files: &[(&str, Use)]) {
+        for (path, used) in files {
+            let Ok(path) = fs::canonicalize(directory.join(path)) else { continue };
+            let kustomization = file.display().to_string();
+            self.0.entry(path).or_insert(match used {
+                Use::Patch => Skip::ReferencedPatch(kustomization),
+                Use::Data => Skip::ReferencedData(kustomization),
+            });
         }
     }
 
     /// Returns why a file is not read as a stream of objects.
     pub(crate) fn skip(&self, source: &Source) -> Option<Skip> {
-        let path = source.path.as_deref()?;
-        if path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|of| name == *of)) {
-            return Some(Skip::Kustomization);
+        if is_kustomization(source) {
+            // One with an error is read as a stream, so that the error is reported.
+            let is_valid = |text: &str| {
+                source.invalid_in(1, text).is_none() && yaml_documents::read(text).iter().all(Result::is_ok)
+            };
+            return source.text().is_ok_and(is_valid).then_some(Skip::Kustomization);
         }
-        self.0.get(&fs::canonicalize(path).ok()?).cloned()
+        self.0.get(&fs::canonicalize(source.path.as_deref()?).ok()?).cloned()
     }
+}
+
+fn is_kustomization(source: &Source) -> bool {
+    let name = source.path.as_deref().and_then(Path::file_name);
+    name.is_some_and(|name| FILE_NAMES.iter().any(|of| name == *of))
+}
+
+/// Returns the documents that can be parsed.
+fn values(text: &str) -> Vec<Value> {
+    yaml_documents::read(text).into_iter().flatten().map(|document| document.value).collect()
+}
+
+/// Returns the texts of the configuration of a plugin: the text itself, a file, or the resources of a
+/// directory.
+fn plugin_texts(directory: &Path, plugin: &str) -> Vec<String> {
+    let Ok(path) = fs::canonicalize(directory.join(plugin)) else { return vec![plugin.to_owned()] };
+    if path.is_file() {
+        return read_limited(&path).into_iter().collect();
+    }
+    let kustomizations = FILE_NAMES.iter().filter_map(|name| read_limited(&path.join(name)));
+    let documents: Vec<Value> = kustomizations.flat_map(|text| values(&text)).collect();
+    let resources = documents.iter().flat_map(kustomization::resources);
+    resources.filter_map(|file| read_limited(&path.join(file))).collect()
 }
 
 /// Returns the content of a small regular file.
@@ -81,6 +117,8 @@ fn read_limited(path: &Path) -> Option<String> {
 pub(crate) fn skip_unparsable(source: &Source, text: &str, error: &StreamError) -> Option<Skip> {
     match (source.found, text.contains("{{")) {
         (false, _) => None,
+        // Its patches are not known, and would be taken for objects.
+        _ if is_kustomization(source) => None,
         (true, true) => Some(Skip::Template),
         (true, false) => (!has_kind(text)).then(|| Skip::NotAManifest(error.to_string())),
     }

@@ -163,6 +163,14 @@ impl Kinds {
 }
 
 impl Kind {
+    /// Returns the field with the Pod template, if a flag names it.
+    pub(crate) fn named(&self) -> Option<String> {
+        match &self.template {
+            Template::At(path) if self.of_flag => Some(path.join(".")),
+            _ => None,
+        }
+    }
+
     fn of_flag(path: &TemplatePath) -> Self {
         Self {
             kind: Cow::Owned(path.kind.clone()),

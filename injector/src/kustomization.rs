@@ -28,14 +28,44 @@ pub fn files(kustomization: &Value) -> Vec<(&str, Use)> {
     let merged = pod::list(kustomization, "patchesStrategicMerge").iter().filter_map(Value::as_str);
     files.extend(merged.filter(|text| !text.contains([':', '\n'])).map(|path| (path, Use::Patch)));
     for field in ["configMapGenerator", "secretGenerator"] {
-        let generators = pod::list(kustomization, field).iter();
-        let sources =
-            generators.flat_map(|generator| pod::list(generator, "files")).filter_map(Value::as_str);
-        // The key may precede the path: `app.yaml=files/app.yaml`.
-        files.extend(sources.map(|file| (file.split_once('=').map_or(file, |(_, path)| path), Use::Data)));
+        files.extend(pod::list(kustomization, field).iter().flat_map(data));
     }
     files.retain(|(path, _)| !path.is_empty());
     files
+}
+
+/// Returns the configurations of plugins: each is a file, a directory with a kustomization, or the
+/// configuration itself.
+pub fn plugins(kustomization: &Value) -> impl Iterator<Item = &str> {
+    let fields = ["generators", "transformers", "validators"].into_iter();
+    fields.flat_map(|field| pod::list(kustomization, field)).filter_map(Value::as_str)
+}
+
+/// Returns the files of a kustomization that are objects.
+pub fn resources(kustomization: &Value) -> impl Iterator<Item = &str> {
+    pod::list(kustomization, "resources").iter().filter_map(Value::as_str)
+}
+
+/// Returns the files to which the configuration of a plugin of kustomize refers. The paths are relative
+/// to the directory of the kustomization.
+pub fn files_of_plugin(plugin: &Value) -> Vec<(&str, Use)> {
+    let mut files: Vec<_> = match pod::text(plugin, "kind") {
+        "PatchTransformer" | "PatchJson6902Transformer" => vec![(pod::text(plugin, "path"), Use::Patch)],
+        "PatchStrategicMergeTransformer" => {
+            let paths = pod::list(plugin, "paths").iter().filter_map(Value::as_str);
+            paths.map(|path| (path, Use::Patch)).collect()
+        }
+        "ConfigMapGenerator" | "SecretGenerator" => data(plugin).collect(),
+        _ => Vec::new(),
+    };
+    files.retain(|(path, _)| !path.is_empty());
+    files
+}
+
+/// Returns the files of a generator. The key may precede the path: `app.yaml=files/app.yaml`.
+fn data(generator: &Value) -> impl Iterator<Item = (&str, Use)> {
+    let sources = pod::list(generator, "files").iter().filter_map(Value::as_str);
+    sources.map(|file| (file.split_once('=').map_or(file, |(_, path)| path), Use::Data))
 }
 
 #[cfg(test)]

@@ -48,7 +48,14 @@ pub enum Skip {
         /// True if the flag `--template-path` can name the field.
         can_be_named: bool,
     },
+    /// A Pod template beside those that `--template-path` names, as in `UnknownKind`.
+    Unnamed { kind: String, field: String, can_be_named: bool },
+    /// An unknown kind that contains a probe, but no Pod template.
+    UnknownProbe { kind: String, field: String },
 }
+
+/// What to do about Pods that cannot be injected in the object that defines them.
+const THROUGH_WEBHOOK: &str = "inject the Pods through the webhook";
 
 impl fmt::Display for Skip {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
@@ -79,7 +86,19 @@ impl fmt::Display for Skip {
                 "the kind is not known; if its Pods are created from {field}, use --template-path {kind}={field}"
             ),
             Self::UnknownKind { kind, field, .. } => {
-                write!(formatter, "the kind {kind} is not known, and {field} is in a list")
+                write!(formatter, "the kind {kind} is not known, and {field} is in a list; {THROUGH_WEBHOOK}")
+            }
+            Self::Unnamed { kind, field, can_be_named: true } => {
+                write!(formatter, "no flag names this Pod template; use --template-path {kind}={field} too")
+            }
+            Self::Unnamed { .. } => {
+                write!(formatter, "no flag can name this Pod template in a list; {THROUGH_WEBHOOK}")
+            }
+            Self::UnknownProbe { kind, field } => {
+                write!(
+                    formatter,
+                    "the kind {kind} is not known, so {field} is not changed; {THROUGH_WEBHOOK}"
+                )
             }
         }
     }

@@ -99,6 +99,53 @@ fn a_patch_with_all_fields_is_recognized_by_the_kustomization() {
     assert!(ended.stderr.contains("skipped: deep/web.yaml: a patch of "), "{}", ended.stderr);
 }
 
+/// The configuration of a plugin names the files, relative to the directory of the kustomization.
+#[test]
+fn patches_and_data_of_plugins_are_recognized() {
+    let transformer = "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: p}\npath: web.yaml\n";
+    let inline = "transformers:\n- |\n  kind: PatchStrategicMergeTransformer\n  metadata: {name: p}\n  paths: [web.yaml]\n";
+    let generator = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: c}\nfiles: [web.yaml]\n";
+    for (name, kustomization, plugin, reason) in [
+        ("plugin-file", "transformers: [plugins/a.yaml]\n", transformer, "a patch of "),
+        ("plugin-folder", "transformers: [plugins]\n", transformer, "a patch of "),
+        ("plugin-inline", inline, "{}", "a patch of "),
+        ("plugin-data", "generators: [plugins/a.yaml]\n", generator, "content of a ConfigMap or Secret of "),
+    ] {
+        let folder = Folder::new(
+            name,
+            &[
+                ("kustomization.yaml", kustomization),
+                ("plugins/kustomization.yaml", "resources: [a.yaml]\n"),
+                ("plugins/a.yaml", plugin),
+                ("web.yaml", BASE),
+            ],
+        );
+        for command in ["inject", "lint"] {
+            let ended = run(command, &folder.0, &["-f", "web.yaml"], "");
+            let line = format!("skipped: web.yaml: {reason}");
+            assert!(ended.code == 0 && ended.stderr.contains(&line), "{name}: {}", ended.stderr);
+        }
+    }
+}
+
+/// The files that it uses as patches are not known, so the user must hear of it.
+#[test]
+fn a_kustomization_that_cannot_be_parsed_is_an_error() {
+    for (name, kustomization, place) in [
+        ("kustomization-twice", "patches: [{path: a.yaml}]\npatches: [{path: b.yaml}]\n", "2:1"),
+        ("kustomization-open", "patches: [{path: a.yaml}\n", "2:1"),
+        ("kustomization-template", "namePrefix: {{ a }}\npatches: [\n", ""),
+    ] {
+        let folder = Folder::new(name, &[("kustomization.yaml", kustomization), ("web.yaml", BASE)]);
+        for command in ["inject", "lint"] {
+            let flags: &[&str] = if command == "inject" { &["-R", "-f", "."] } else { &["-R", "."] };
+            let ended = run(command, &folder.0, flags, "");
+            let line = format!("./kustomization.yaml:{place}");
+            assert!(ended.code == 65 && ended.stderr.contains(&line), "{command} {name}: {}", ended.stderr);
+        }
+    }
+}
+
 #[test]
 fn charts_are_left_as_they_are() {
     let template = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n{{- if .Values.x }}\nspec: {}\n{{- end }}\n";

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Skip, of_object};
+use super::{Skip, of_object, unknown_kind};
 use crate::kinds::Kinds;
 use crate::workload::{self, MalformedObject, PodLocation};
 
-/// An item of a list that is left as it is.
+/// An item of a list, or a Pod template, that is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedItem {
     /// The path of the item in the document, such as `items[3]`.
@@ -28,7 +28,7 @@ impl fmt::Display for SkippedItem {
 #[derive(Clone, Debug, Default)]
 pub struct ManifestPods {
     pub pods: Vec<Result<PodLocation, MalformedObject>>,
-    /// The items of a list whose Pods are not among them.
+    /// The items of a list and the Pod templates whose Pods are not among them.
     pub skipped: Vec<SkippedItem>,
 }
 
@@ -45,7 +45,10 @@ impl ManifestPods {
                 }
             };
             match of_object(&object, kinds).filter(|_| object.is_item()) {
-                None => found.pods.extend(object.pods(kinds)),
+                None => {
+                    found.pods.extend(object.pods(kinds));
+                    found.skipped.extend(unnamed(&object, kinds));
+                }
                 Some(reason) => found.skipped.push(SkippedItem {
                     field: object.field(""),
                     object: object.location().object,
@@ -55,4 +58,15 @@ impl ManifestPods {
         }
         found
     }
+}
+
+/// Returns the Pod templates of an object beside those that flags name.
+fn unnamed(object: &workload::Object, kinds: &Kinds) -> Vec<SkippedItem> {
+    let named: Vec<String> = object.templates(kinds).iter().filter_map(|kind| kind.named()).collect();
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let skipped = unknown_kind::unnamed(object, &named).into_iter();
+    let item = |(field, reason)| SkippedItem { field, object: object.location().object, reason };
+    skipped.map(item).collect()
 }

@@ -25,7 +25,14 @@ pub(super) fn missing(object: &Value, kind: &Kind) -> Option<String> {
     let mut place = object;
     for (index, step) in path.iter().enumerate() {
         match pod::field(place, step) {
-            None => return Some(format!("it has no {}", path[..=index].join("."))),
+            None => {
+                let of_flag = kind.named().map(|path| format!(", and --template-path names {path}"));
+                return Some(format!(
+                    "it has no {}{}",
+                    path[..=index].join("."),
+                    of_flag.unwrap_or_default()
+                ));
+            }
             Some(value) if value.is_object() => place = value,
             Some(_) => return None,
         }

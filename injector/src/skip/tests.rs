@@ -83,6 +83,30 @@ fn a_part_of_an_object_is_a_patch() {
     }
 }
 
+/// A flag for one template must not hide that the Pods of the others are not injected.
+#[test]
+fn templates_that_no_flag_names_are_listed() {
+    let pod = "{spec: {containers: [{name: a, image: a}]}}";
+    let game = format!(
+        "apiVersion: example.com/v1\nkind: Game\nmetadata: {{name: x}}\nspec: {{head: {{template: {pod}}}, headless: {{template: {pod}}}, workers: [{{template: {pod}}}]}}\n"
+    );
+    let skipped = |text: &str, flags: &[&str]| -> Vec<String> {
+        let flags: Vec<_> = flags.iter().map(|flag| flag.parse().expect("a path")).collect();
+        let found = ManifestPods::of(&yaml::value(text).expect("YAML"), &Kinds::new(&flags));
+        found.skipped.iter().map(ToString::to_string).collect()
+    };
+    let other = "spec.headless.template (Game/x): no flag names this Pod template; use --template-path Game.example.com=spec.headless.template too";
+    let listed = "spec.workers[0].template (Game/x): no flag can name this Pod template in a list; inject the Pods through the webhook";
+    assert_eq!(skipped(&game, &["Game=spec.head.template"]), [other, listed]);
+    assert_eq!(skipped(&game, &["Game=spec.head.template", "Game=spec.headless.template"]), [listed]);
+    let item = list(&[game]);
+    assert!(
+        skipped(&item, &["Game=spec.head.template"])[0]
+            .starts_with("items[0].spec.headless.template (Game/x): ")
+    );
+    assert_eq!(skipped(&deployment(SPEC), &[]), Vec::<String>::new());
+}
+
 /// Returns a list of these documents.
 fn list(documents: &[String]) -> String {
     let items: String =
@@ -216,8 +240,15 @@ fn unknown_kinds_with_a_pod_template_are_named_with_the_flag() {
         ),
         (
             game(&format!("{{groups: [{{template: {pod}}}]}}")),
-            "the kind Game.example.com is not known, and spec.groups[0].template is in a list",
+            "the kind Game.example.com is not known, and spec.groups[0].template is in a list; inject the Pods through the webhook",
         ),
+        (
+            game("{players: [{readinessProbe: {httpGet: {path: /, port: 80}}}]}"),
+            "the kind Game.example.com is not known, so spec.players[0].readinessProbe is not changed; inject the Pods through the webhook",
+        ),
+        (game("{readinessProbe: {exec: {command: [a]}}, livenessProbe: {httpGet: /}}"), ""),
+        // The schema of a definition.
+        (game("{properties: {readinessProbe: {properties: {httpGet: {type: object}}}}}"), ""),
         (game("{template: {spec: {replicas: 1}}}"), ""),
         (game("{template: {spec: {containers: {type: array}}}}"), ""),
         (
@@ -229,7 +260,9 @@ fn unknown_kinds_with_a_pod_template_are_named_with_the_flag() {
     }
     let kinds = Kinds::new(&["Game=spec.template".parse().expect("a path")]);
     assert_eq!(reason(&game(&format!("{{template: {pod}}}")), &kinds), "");
-    assert!(reason(&game("{size: 3}"), &kinds).starts_with("not a whole object: it has no spec.template"));
+    let missing = reason(&game("{size: 3}"), &kinds);
+    let why = "not a whole object: it has no spec.template, and --template-path names spec.template";
+    assert!(missing.starts_with(why), "{missing}");
 }
 
 #[test]
