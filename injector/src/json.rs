@@ -1,4 +1,4 @@
-//! Parses JSON and rejects duplicate keys, of which `serde_json` silently keeps the last one.
+//! Parses JSON with kubectl's interpretation of numbers, and rejects duplicate keys, of which `serde_json` silently keeps the last one.
 
 use std::fmt;
 
@@ -13,6 +13,16 @@ impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UniqueVisitor).map(Self)
     }
+}
+
+/// Returns a floating-point number as kubectl sends it: `9090.0` is the integer 9090, which the API
+/// server accepts as a port. `None` if it is infinite or not a number.
+#[expect(clippy::cast_possible_truncation, reason = "only exact integers are converted")]
+pub(crate) fn number(value: f64) -> Option<Number> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_integer =
+        value.fract() == 0.0 && value.abs() < EXACT && !(value == 0.0 && value.is_sign_negative());
+    if is_integer { Some(Number::from(value as i64)) } else { Number::from_f64(value) }
 }
 
 struct UniqueVisitor;
@@ -41,7 +51,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+        Ok(number(value).map_or(Value::Null, Value::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

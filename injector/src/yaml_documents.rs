@@ -1,5 +1,6 @@
 //! Splits a stream into YAML and JSON documents, and keeps the exact bytes of each.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -135,7 +136,11 @@ fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Docume
     {
         return documents;
     }
-    match yaml::value(body) {
+    // Editors write one at the start of a file, which may follow another file after a marker.
+    let marked = body.starts_with("---").then(|| body.split_once("\n\u{feff}")).flatten();
+    let marked = marked.filter(|(marker, _)| !marker.contains('\n'));
+    let body = marked.map_or(Cow::Borrowed(body), |(marker, rest)| format!("{marker}\n{rest}").into());
+    match yaml::value(&body) {
         Ok(value) => {
             let number = if value.is_null() { 0 } else { before + 1 };
             vec![Ok(Document { text: piece, line, number, format: Format::Yaml, value })]

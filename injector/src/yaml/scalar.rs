@@ -1,7 +1,9 @@
 //! Interprets scalars as kubectl's decoder does, which follows YAML 1.1 with exceptions: `yes` is
 //! true, `0644` is 420, `1e3` is 1000, but a number that is too large is a string.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
+
+use crate::json;
 
 /// A scalar with its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +81,7 @@ impl Scalar {
             Self::Integer(value) => Value::from(value),
             Self::Unsigned(value) => Value::from(value),
             Self::Float(value) => {
-                Value::Number(Number::from_f64(value).ok_or("is not a number in JSON; write it in quotes")?)
+                Value::Number(json::number(value).ok_or("is not a number in JSON; write it in quotes")?)
             }
             Self::Text(text) => Value::String(text),
         })

@@ -14,7 +14,7 @@ fn scalars_are_read_as_kubectl_reads_them() {
         ("a: off", json!({"a": false})),
         ("a: 1_000", json!({"a": 1000})),
         ("a: 0x10", json!({"a": 16})),
-        ("a: 08", json!({"a": 8.0})),
+        ("a: 08", json!({"a": 8})),
         ("a: ~", json!({"a": null})),
         ("x: &x {a: 1}\nz: {<<: *x, b: 2}", json!({"x": {"a": 1}, "z": {"b": 2, "a": 1}})),
         ("a: 123e4567", json!({"a": "123e4567"})),

@@ -34,6 +34,13 @@ fn documents_are_separated_at_markers_only() {
     assert_eq!(values("{\"a\": 1}{\"b\": \"\\ud83d\\ude00\"}"), [json!({"a": 1}), json!({"b": "\u{1f600}"})]);
     assert_eq!(values("{a: 1}"), [json!({"a": 1})], "flow mappings are not JSON");
     assert_eq!(values("\u{feff}a: 1\r\nb: x\r\n"), [json!({"a": 1, "b": "x"})]);
+    // Of a second file.
+    assert_eq!(values("a: 1\n---\n\u{feff}b: 2\n"), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(values("--- # x\r\n\u{feff}b: 2\r\n"), [json!({"b": 2})]);
+    assert_eq!(
+        values("{\"a\": 9090.0, \"b\": 1e3, \"c\": 0.5}")[0].to_string(),
+        r#"{"a":9090,"b":1000,"c":0.5}"#
+    );
 }
 
 #[test]

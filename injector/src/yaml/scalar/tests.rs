@@ -56,6 +56,24 @@ fn keys_become_text() {
     }
 }
 
+/// The API server accepts `port: 9090.0`, because kubectl sends an integer.
+#[test]
+fn a_number_without_fraction_is_an_integer() {
+    for (text, expected) in [
+        ("9090.0", "9090"),
+        ("1e3", "1000"),
+        ("-2.", "-2"),
+        ("0.5", "0.5"),
+        ("-0.0", "-0.0"),
+        ("9007199254740991.0", "9007199254740991"),
+        ("9007199254740992.0", "9007199254740992.0"),
+        ("1e21", "1e+21"),
+    ] {
+        let value = Scalar::of_plain(text).into_value().expect("a number in JSON");
+        assert_eq!(value.to_string(), expected, "{text}");
+    }
+}
+
 #[test]
 fn tags_must_match() {
     assert_eq!(Scalar::of_tag("str", "1"), Ok(Scalar::Text("1".to_owned())));
