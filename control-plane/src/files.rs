@@ -18,26 +18,69 @@ pub struct Source {
     pub name: String,
     /// `None` for stdin.
     pub path: Option<PathBuf>,
-    pub bytes: Vec<u8>,
+    /// The content, with U+FFFD for each part that is not UTF-8.
+    text: String,
+    /// The positions of these parts.
+    invalid: Vec<Position>,
+    /// True if the content is UTF-16.
+    is_utf16: bool,
     /// True if the file was found in a directory, false if it was named.
     pub found: bool,
 }
 
+/// A line and a column, counted from 1; the column in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    line: usize,
+    column: usize,
+}
+
 impl Source {
-    /// Returns the content as text.
+    fn new(name: String, path: Option<PathBuf>, bytes: Vec<u8>, found: bool) -> Self {
+        let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+        let mut invalid = Vec::new();
+        let text = String::from_utf8(bytes).unwrap_or_else(|error| {
+            invalid = invalid_parts(error.as_bytes());
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        });
+        Self { name, path, text, invalid, is_utf16, found }
+    }
+
+    /// Returns the content as text. Documents with an error in [`Self::invalid_in`] are not in UTF-8.
     ///
     /// # Errors
-    /// Names the position of the first byte that is not UTF-8.
+    /// Fails if no part of it is UTF-8.
     pub fn text(&self) -> Result<&str, String> {
-        std::str::from_utf8(&self.bytes).map_err(|error| {
-            let before = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-            let is_utf16 = self.bytes.starts_with(b"\xff\xfe") || self.bytes.starts_with(b"\xfe\xff");
-            let hint = if is_utf16 { " but UTF-16, which PowerShell writes: convert it" } else { "" };
-            format!("{}:{line}:{column}: is not UTF-8{hint}", self.name)
-        })
+        if self.is_utf16 {
+            let name = &self.name;
+            return Err(format!("{name}:1:1: is not UTF-8 but UTF-16, which PowerShell writes: convert it"));
+        }
+        Ok(&self.text)
     }
+
+    /// Returns the error about the first part of a document that is not UTF-8. The document begins at
+    /// `line`.
+    pub fn invalid_in(&self, line: usize, document: &str) -> Option<String> {
+        let lines = line..=line + document.trim_end_matches('\n').matches('\n').count();
+        let Position { line, column } = self.invalid.iter().find(|at| lines.contains(&at.line))?;
+        Some(format!("{}:{line}:{column}: is not UTF-8", self.name))
+    }
+}
+
+/// Returns the position of each part that is not UTF-8.
+fn invalid_parts(bytes: &[u8]) -> Vec<Position> {
+    let (mut line, mut column) = (1, 1);
+    let mut found = Vec::new();
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid();
+        line += valid.matches('\n').count();
+        column = valid.rfind('\n').map_or(column + valid.len(), |newline| valid.len() - newline);
+        if !chunk.invalid().is_empty() {
+            found.push(Position { line, column });
+            column += chunk.invalid().len();
+        }
+    }
+    found
 }
 
 /// The inputs that could be read, and an error for each other one.
@@ -95,7 +138,7 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Sources {
             Ok(bytes) if bytes.len() as u64 > LIMIT => {
                 read.too_large.push(format!("{name}: more than 64 MiB"));
             }
-            Ok(bytes) => read.sources.push(Source { name, path, bytes, found }),
+            Ok(bytes) => read.sources.push(Source::new(name, path, bytes, found)),
             Err(error) => read.unreadable.push(format!("{name}: {error}")),
         }
     }
@@ -211,3 +254,6 @@ pub fn write_stdout(text: &str) -> Result<(), Failure> {
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| Failure::CannotWrite(format!("stdout: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

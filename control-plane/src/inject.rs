@@ -87,6 +87,10 @@ impl Injector {
         let error = documents.iter().find_map(|document| document.as_ref().err());
         let unparsable = || manifests::skip_unparsable(source, text, error?);
         if let Some(skip) = references.skip(source).or_else(unparsable) {
+            if let Some(error) = source.invalid_in(1, text) {
+                result.refused.push(error);
+                return result;
+            }
             let format = format_of(&documents);
             let is_left_out = self.writes_json && format == Format::Yaml;
             let words = if is_left_out { "; the JSON output does not contain it" } else { "" };
@@ -97,6 +101,11 @@ impl Injector {
             return result;
         }
         for document in documents {
+            let position = document.as_ref().map(|document| (document.line, document.text));
+            if let Some(error) = position.ok().and_then(|(line, text)| source.invalid_in(line, text)) {
+                result.refused.push(error);
+                continue;
+            }
             match document {
                 Ok(document) => self.inject_document(document, &mut result),
                 Err(error) => result.refused.push(manifests::error_line(source, text, &error)),

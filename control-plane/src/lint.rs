@@ -85,6 +85,7 @@ fn lint_source(
 ) {
     let name = &source.name;
     let report = lint_stream(name, text, options);
+    errors.extend(source.invalid_in(1, text));
     let error = report.errors.first();
     if let Some(skip) = error.and_then(|error| manifests::skip_unparsable(source, text, error)) {
         results.skipped.push(format!("{name}: {skip}"));

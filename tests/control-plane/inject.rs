@@ -291,3 +291,56 @@ fn an_item_of_a_list_does_not_decide_about_the_others() {
     assert!(lint.stderr.contains("document 1: items[0] (Service/fn)"), "{}", lint.stderr);
     assert!(lint.stdout.contains("Pod/shop"), "{}", lint.stdout);
 }
+
+/// Without a line about them, users would believe that these Pods are injected.
+#[test]
+fn a_pod_that_is_not_subject_to_injection_is_named() {
+    let folder = Folder::new("not-subject", &[]);
+    let with = |from: &str, to: &str| POD.replace(from, to);
+    let metadata = |text: &str| with("metadata: {name: shop}", &format!("metadata: {{name: shop, {text}}}"));
+    for (pod, flags, reason) in [
+        (
+            with("spec:\n", "spec:\n  hostNetwork: true\n"),
+            "",
+            "hostNetwork: the status port would be a port of the node",
+        ),
+        (metadata("namespace: kube-system"), "", "Pods of the namespace kube-system are not injected"),
+        (metadata("labels: {sidecar.istio.io/inject: 'false'}"), "", "sidecar.istio.io/inject is false"),
+        (
+            metadata("annotations: {kubernetes.io/config.mirror: a}"),
+            "",
+            "a mirror Pod: kubelet runs it from a file of the node",
+        ),
+        (
+            with("spec:\n", "spec:\n  os: {name: windows}\n"),
+            "--mode rewrite-only",
+            "spec.os.name: the Pod runs on Windows, and the sidecar needs Linux",
+        ),
+        (POD.to_owned(), "--mode rewrite-only", "it has no sidecar, and the mode is rewrite-only"),
+    ] {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let ended = inject(&folder.0, &flags, &pod);
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, pod.as_str()));
+        let line = format!("app-health: skipped: stdin:1: document 1 (Pod/shop): {reason}\n");
+        assert_eq!(ended.stderr, line);
+    }
+}
+
+/// Bytes of another encoding are a reason against one document, not against its neighbors.
+#[test]
+fn a_document_that_is_not_utf8_does_not_stop_the_others() {
+    let folder = Folder::new("latin-document", &[("kustomization.yaml", "patches: [{path: patch.yaml}]\n")]);
+    let latin = [b"a: \xe9\n---\n".as_slice(), POD.as_bytes(), b"---\nb: x\xe9\n"].concat();
+    fs::write(folder.0.join("pod.yaml"), &latin).expect("a file");
+    fs::write(folder.0.join("patch.yaml"), b"a: \xe9\n").expect("a file");
+    let ended = inject(&folder.0, &["-f", "."], "");
+    let lines =
+        ["./patch.yaml:1:4: is not UTF-8", "./pod.yaml:1:4: is not UTF-8", "./pod.yaml:11:5: is not UTF-8"];
+    let found: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("UTF-8")).collect();
+    assert_eq!((ended.code, found.len()), (65, lines.len()), "{}", ended.stderr);
+    assert!(found.iter().zip(lines).all(|(found, line)| found.ends_with(line)), "{}", ended.stderr);
+    assert!(ended.stdout.contains("/app-health/app/livez"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\u{fffd}'), "{}", ended.stdout);
+    inject(&folder.0, &["-f", ".", "--in-place"], "");
+    assert_eq!(fs::read(folder.0.join("pod.yaml")).expect("a file"), latin);
+}

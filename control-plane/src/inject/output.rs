@@ -83,7 +83,9 @@ pub(super) fn changed_files(results: &[InjectedSource], format: Option<Format>) 
     let mut files = Vec::new();
     for result in results.iter().filter(|result| result.refused.is_empty()) {
         let text = join(result.pieces.iter(), format);
-        if let Some(path) = result.source.path.as_ref().filter(|_| text.as_bytes() != result.source.bytes) {
+        if let Some(path) =
+            result.source.path.as_ref().filter(|_| result.source.text().is_ok_and(|source| source != text))
+        {
             files.push((path.clone(), text));
         }
     }
