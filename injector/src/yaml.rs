@@ -1,6 +1,7 @@
 //! Reads and writes single YAML documents with kubectl's interpretation of values.
 
 mod compose;
+mod indentation;
 mod scalar;
 
 use granit_parser::{Event, Parser, Placement};
@@ -31,10 +32,11 @@ pub struct YamlError {
 /// more than a million nodes, more than 128 levels, and anchors and aliases that repeat more text than
 /// twice the document and 1 MiB.
 pub fn value(text: &str) -> Result<Value, YamlError> {
-    value_within(text, NODES)
+    indentation::parse(text, |text| value_within(text, NODES)).1
 }
 
-/// Like [`value`], with another maximum number of nodes with all aliases expanded.
+/// Like [`value`], with another maximum number of nodes with all aliases expanded. Lines of quoted
+/// scalars must be indented: the text is parsed only once.
 pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
     check_characters(text)?;
     let document = Composer::new(text, nodes).document()?;
@@ -43,13 +45,15 @@ pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
 
 /// Parses one document and keeps the lines of its fields; `None` if it is empty.
 pub fn tree(text: &str) -> Result<Option<Node>, YamlError> {
-    Composer::new(text, NODES).document()
+    indentation::parse(text, |text| Composer::new(text, NODES).document()).1
 }
 
 /// Returns the comments of a document that have a line of their own.
 pub(crate) fn comment_lines(text: &str) -> Vec<String> {
     let options = granit_parser::options! { emit_comments: true };
-    let events = Parser::new_from_str_with_options(text.trim_start_matches('\u{feff}'), options);
+    let text = text.trim_start_matches('\u{feff}');
+    let (text, _) = indentation::parse(text, |text| Composer::new(text, NODES).document());
+    let events = Parser::new_from_str_with_options(&text, options);
     let comments = events.map_while(Result::ok).filter_map(|(event, _)| match event {
         Event::Comment(_, Placement::Right) => None,
         Event::Comment(text, _) => Some(text.into_owned()),
