@@ -236,6 +236,7 @@ fn deployment_shows_the_worst_pods_first() {
         "involvedObject": {"uid": "uid-of-set"},
         "message": "Error creating: Internal error occurred: failed calling webhook \"namespace.webhook.app-health.io\": no endpoints"});
     server.set(EVENTS, Scripted::list(&[failed]));
+    server.set(PODS, Scripted::list(&[pod("web", true), pod("web-b", false)]));
     let (_, stdout, _) = server.explain(&["deployment/web"]);
     assert!(stdout.contains("CAUSE  its Pods cannot be created") && stdout.contains("(refused)"), "{stdout}");
 }

@@ -335,7 +335,7 @@ fn a_document_that_is_not_utf8_does_not_stop_the_others() {
     fs::write(folder.0.join("patch.yaml"), b"a: \xe9\n").expect("a file");
     let ended = inject(&folder.0, &["-f", "."], "");
     let lines =
-        ["./patch.yaml:1:4: is not UTF-8", "./pod.yaml:1:4: is not UTF-8", "./pod.yaml:11:5: is not UTF-8"];
+        ["./patch.yaml:1:4: is not UTF-8", "./pod.yaml:1:4: is not UTF-8", "./pod.yaml:12:5: is not UTF-8"];
     let found: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("UTF-8")).collect();
     assert_eq!((ended.code, found.len()), (65, lines.len()), "{}", ended.stderr);
     assert!(found.iter().zip(lines).all(|(found, line)| found.ends_with(line)), "{}", ended.stderr);

@@ -133,7 +133,7 @@ fn patches_and_data_of_plugins_are_recognized() {
 fn a_kustomization_that_cannot_be_parsed_is_an_error() {
     for (name, kustomization, place) in [
         ("kustomization-twice", "patches: [{path: a.yaml}]\npatches: [{path: b.yaml}]\n", "2:1"),
-        ("kustomization-open", "patches: [{path: a.yaml}\n", "2:1"),
+        ("kustomization-open", "patches: [{path: a.yaml}\n", "1:10"),
         ("kustomization-template", "namePrefix: {{ a }}\npatches: [\n", ""),
     ] {
         let folder = Folder::new(name, &[("kustomization.yaml", kustomization), ("web.yaml", BASE)]);
