@@ -60,10 +60,20 @@ impl Container<'_> {
         self.daemon.docker(&[&["exec", &self.id], words].concat())
     }
 
-    /// Runs a busybox script as root in the PID namespace of the container.
+    /// Runs a busybox script as root in the PID namespace of the container, and returns its output.
+    ///
+    /// # Panics
+    /// If the script fails.
     pub fn among_processes(&self, script: &str) -> String {
+        let outcome = self.run_among_processes(script);
+        assert_eq!(outcome.code, Some(0), "{script}: {outcome:?}");
+        outcome.stdout.trim().to_owned()
+    }
+
+    /// Like [`Self::among_processes`], for a script that may fail.
+    pub fn run_among_processes(&self, script: &str) -> Outcome {
         let namespace = self.namespace();
-        self.daemon.ask(&["run", "--rm", "--pid", &namespace, BUSYBOX, "sh", "-c", script])
+        self.daemon.docker(&["run", "--rm", "--pid", &namespace, BUSYBOX, "sh", "-c", script])
     }
 
     /// Sends a signal to the first process.
