@@ -10,6 +10,7 @@ mod gunzip;
 mod labels;
 mod line;
 mod merge;
+mod open_sample;
 mod places;
 mod reader;
 mod redirect;

@@ -295,6 +295,21 @@ async fn one_line_costs_one_line() {
     }
 }
 
+/// Prometheus accepts line breaks in a label value, other parsers accept them only escaped.
+#[tokio::test]
+async fn a_label_value_has_line_breaks() {
+    let body = "before 1\nfailure{stack=\"at main\n# TYPE x gauge\n  at init\"} 1\nx{a=\"1} 1\nafter 1\n";
+    let pages = Pages::start(vec![("/metrics", ok(TEXT, body))]).await;
+    let sidecar = sidecar("src-breaks", None, &[pages.target("/metrics")], &[]).await;
+    let text = scrape(&sidecar, 9).await;
+    let port = pages.address.port().to_string();
+    for line in ["before 1", r#"failure{stack="at main\n# TYPE x gauge\n  at init"} 1"#, "after 1"] {
+        assert!(has(&text, line), "{line}: {text}");
+    }
+    assert!(has(&text, &of_target("scrape_lines_dropped", &port, 1)), "{text}");
+    assert!(whole_log(sidecar).await.contains("reason=\"invalid_labels\" line=5"));
+}
+
 #[tokio::test]
 async fn equal_series_of_two_targets() {
     let pages = Pages::start(vec![

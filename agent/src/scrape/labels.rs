@@ -79,6 +79,20 @@ impl<'a> Elements<'a> {
         self.rest = next.map_or(after, skip_blanks);
         Some(element)
     }
+
+    /// Returns true if the text ends within the quotes of the next element.
+    fn is_open(&self) -> bool {
+        let after = match self.rest.strip_prefix('"') {
+            Some(quoted) => match quoted_text(quoted) {
+                Some((_, after)) => after,
+                None => return true,
+            },
+            None => label_name(self.rest).map_or("", |name| &self.rest[name.len()..]),
+        };
+        let value =
+            skip_blanks(after).strip_prefix('=').and_then(|after| skip_blanks(after).strip_prefix('"'));
+        value.is_some_and(|value| quoted_text(value).is_none())
+    }
 }
 
 impl<'a> Labels<'a> {
@@ -104,7 +118,7 @@ impl<'a> Labels<'a> {
                         _ => {}
                     }
                     labels.needs_quotes |= !is_label_name(name);
-                    labels.needs_rewrite |= has_unknown_escape(value);
+                    labels.needs_rewrite |= has_unknown_escape(value) || value.contains('\n');
                     names.push(name);
                 }
             }
@@ -120,6 +134,13 @@ impl<'a> Labels<'a> {
 pub(super) fn elements(text: &str) -> impl Iterator<Item = Element<'_>> {
     let mut elements = Elements::new(text);
     std::iter::from_fn(move || elements.as_mut()?.next()?.ok())
+}
+
+/// Returns true if the text starts with an opening brace and ends within a quoted name or value.
+pub(super) fn are_open(text: &str) -> bool {
+    let Some(mut elements) = Elements::new(text) else { return false };
+    while let Some(Ok(_)) = elements.next() {}
+    elements.is_open()
 }
 
 fn skip_blanks(text: &str) -> &str {

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::dropped::DropReason;
-use super::labels::{BLANKS, Labels, metric_name, quoted_text};
+use super::labels::{self, BLANKS, Labels, metric_name, quoted_text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -83,7 +83,7 @@ impl<'a> Line<'a> {
             }
             Some(("TYPE", rest)) => {
                 let (family, kind) = named(rest).ok_or(DropReason::InvalidName)?;
-                let kind = text_type(family, kind.trim_end_matches(BLANKS), format);
+                let kind = text_type(family, kind.trim_matches(BLANKS), format);
                 let (name, kind) = kind.ok_or(DropReason::InvalidType)?;
                 Ok(Self::Type { family, name, kind })
             }
@@ -93,13 +93,14 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Returns the name of a family and the text after the blank that follows it.
 fn named(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches(BLANKS);
     let (family, rest) = match text.strip_prefix('"') {
         Some(quoted) => quoted_text(quoted).filter(|(family, _)| !family.is_empty())?,
         None => metric_name(text).map(|family| (family, &text[family.len()..]))?,
     };
-    (rest.is_empty() || rest.starts_with(BLANKS)).then_some((family, rest.trim_start_matches(BLANKS)))
+    (rest.is_empty() || rest.starts_with(BLANKS)).then(|| (family, rest.get(1..).unwrap_or_default()))
 }
 
 /// Returns name and type of a family in the text format, in which a family has the name of its
@@ -120,6 +121,14 @@ fn text_type<'a>(family: &'a str, kind: &'a str, format: Format) -> Option<(Cow<
 }
 
 impl<'a> Sample<'a> {
+    /// Returns true if `text` is the start of a sample that ends within a quoted name or value.
+    pub(super) fn is_open(text: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(text) else { return false };
+        let text = text.trim_start_matches(BLANKS);
+        let name = metric_name(text).unwrap_or_default();
+        labels::are_open(text[name.len()..].trim_start_matches(BLANKS))
+    }
+
     fn parse(line: &'a str, format: Format) -> Result<Self, DropReason> {
         let name = metric_name(line).unwrap_or_default();
         let rest = &line[name.len()..];

@@ -8,11 +8,10 @@ use super::dropped::{DropReason, Dropped};
 use super::families::{Families, FamilyLimit, Kind, Owner};
 use super::labels::is_metric_name;
 use super::line::{Format, Line, Sample, is_value};
+use super::open_sample::{LINE_LIMIT, OpenSample};
 use super::series::{self, Bound, extend, write_family};
 use super::source::ScrapeResult;
 use crate::http_client::RequestFailure;
-
-const LINE_LIMIT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub struct Merge {
@@ -35,6 +34,8 @@ pub struct SourceState {
     is_too_long: bool,
     /// Number of the last complete line.
     line: u64,
+    /// Lines of a sample that does not end before its next line.
+    open: Option<OpenSample>,
     /// Family and name of the last `TYPE` line; in OpenMetrics they may differ.
     renamed: Option<(String, String)>,
     /// Pending `HELP` line; the `TYPE` line that follows may rename its family.
@@ -58,6 +59,7 @@ impl SourceState {
             unfinished: Vec::new(),
             is_too_long: false,
             line: 0,
+            open: None,
             renamed: None,
             help: None,
             last: (String::new(), Kind::Other),
@@ -137,6 +139,9 @@ impl Merge {
         if is_complete && (counts && !last.is_empty() || source.is_too_long) {
             self.line(source, &last, out);
         }
+        if let Some(open) = source.open.take() {
+            self.drop_open(source, &open, out);
+        }
         if let Err(reason) = self.flush_help(source, out) {
             source.dropped.add(reason, source.line);
         }
@@ -145,9 +150,56 @@ impl Merge {
     fn line(&mut self, source: &mut SourceState, line: &[u8], out: &mut Vec<u8>) {
         source.line += 1;
         let is_too_long = std::mem::take(&mut source.is_too_long) || line.len() > LINE_LIMIT;
+        if let Some(open) = source.open.take()
+            && self.continues(source, open, (!is_too_long).then_some(line), out)
+        {
+            return;
+        }
         let parsed = if is_too_long { Err(DropReason::TooLong) } else { self.parse(source, line, out) };
-        if let Err(reason) = parsed {
-            source.dropped.add(reason, source.line);
+        match parsed {
+            Ok(()) => {}
+            Err(DropReason::InvalidLabels) if source.format == Format::Text && Sample::is_open(line) => {
+                source.open = Some(OpenSample::new(line, source.line));
+            }
+            Err(reason) => source.dropped.add(reason, source.line),
+        }
+    }
+
+    /// Returns true if `line` is the next line of the open sample. If it is not, or too long (`None`), the
+    /// first line of the sample is invalid, and the others are read as lines of their own.
+    fn continues(
+        &mut self,
+        source: &mut SourceState,
+        mut open: OpenSample,
+        line: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let before = open.len();
+        if let Some(line) = line
+            && open.push(line)
+        {
+            let is_open = !line.contains(&b'"');
+            if !is_open && self.parse(source, open.text(), out).is_ok() {
+                return true;
+            }
+            if is_open || Sample::is_open(open.text()) {
+                source.open = Some(open);
+                return true;
+            }
+            open.truncate(before);
+        }
+        self.drop_open(source, &open, out);
+        false
+    }
+
+    fn drop_open(&mut self, source: &mut SourceState, open: &OpenSample, out: &mut Vec<u8>) {
+        for (line, number) in open.lines() {
+            let is_first = number == open.first;
+            let parsed =
+                if is_first { Err(DropReason::InvalidLabels) } else { self.parse(source, line, out) };
+            if let Err(reason) = parsed {
+                source.dropped.add(reason, number);
+            }
         }
     }
 

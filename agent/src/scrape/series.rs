@@ -97,22 +97,20 @@ fn write_name(out: &mut Vec<u8>, name: &str) {
     out.push(b'"');
 }
 
-/// Appends escaped text, in which a backslash that starts no escape sequence is doubled: Prometheus
-/// reads it as a backslash, and other parsers reject it.
+/// Appends escaped text. A backslash that starts no escape sequence is doubled, and a line break is
+/// escaped: Prometheus reads them as what they are, and other parsers reject them.
 fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        extend(out, &[before, "\\"]);
-        match after.chars().next() {
-            Some(char @ ('\\' | '"' | 'n')) => {
-                out.push(char as u8);
-                rest = &after[1..];
-            }
-            _ => {
-                out.push(b'\\');
-                rest = after;
-            }
-        }
+    while let Some(position) = rest.find(['\\', '\n']) {
+        let (before, found) = rest.split_at(position);
+        extend(out, &[before]);
+        let (escaped, length) = match found.as_bytes() {
+            [b'\n', ..] => ("\\n", 1),
+            [b'\\', b'\\' | b'"' | b'n', ..] => (&found[..2], 2),
+            _ => ("\\\\", 1),
+        };
+        extend(out, &[escaped]);
+        rest = &found[length..];
     }
     extend(out, &[rest]);
 }

@@ -47,6 +47,7 @@ fn comments() {
         ("#TYPE a counter", Ok(Line::Comment)),
         ("#TYPE x foo", Ok(Line::Comment)),
         ("# HELP a what it is", Ok(Line::Help { family: "a", text: "what it is" })),
+        ("# HELP a  two  blanks ", Ok(Line::Help { family: "a", text: " two  blanks " })),
         ("# HELP a", Ok(Line::Help { family: "a", text: "" })),
         ("#\tHELP\ta:b\tc", Ok(Line::Help { family: "a:b", text: "c" })),
         ("# HELP 0x y", Err(InvalidName)),
