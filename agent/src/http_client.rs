@@ -193,6 +193,7 @@ impl Connection {
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_LIMIT)
             .max_headers(HEADERS)
+            .allow_obsolete_multiline_headers_in_responses(true)
             .handshake(TokioIo::new(self.0))
             .await?;
         let mut response = std::pin::pin!(async move { read(sender.send_request(request).await?).await });

@@ -207,6 +207,7 @@ async fn unusual_responses_are_read_as_prometheus_reads_them() {
         ("300 headers", ok(&many, COUNTER)),
         ("a long header", ok(&long, COUNTER)),
         ("no line break at the end", ok(TEXT, COUNTER.trim_ascii_end())),
+        ("a header of two lines", ok("X-Policy: one;\r\n two\r\n", COUNTER)),
         ("CRLF", ok(TEXT, "# TYPE a_total counter\r\na_total{x=\"1\"} 5\r\n")),
         ("OpenMetrics", ok(OPEN, "# TYPE a counter\na_total{x=\"1\"} 5 # {id=\"1\"} 1\n# EOF\n")),
     ] {
