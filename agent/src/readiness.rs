@@ -129,6 +129,11 @@ impl Readiness {
         !self.policy.child || self.envoy.process
     }
 
+    /// Returns true if the admin interface of the current Envoy process has responded.
+    pub fn has_admin_responded(&self) -> bool {
+        self.snapshot.met.iter().any(|(met, _)| *met == Condition::Admin)
+    }
+
     /// Returns true if the current Envoy process has been ready.
     pub fn was_ready(&self) -> bool {
         self.envoy.was_ready && !self.envoy.exited

@@ -96,6 +96,7 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         is_hung: false,
         is_replaced: false,
         was_started: false,
+        must_reopen_logs: false,
         commands,
         signals,
         awaited_pids,
@@ -136,6 +137,8 @@ struct Supervisor {
     /// True if the running Envoy was stopped to reverse its drain.
     is_replaced: bool,
     was_started: bool,
+    /// True if SIGUSR1 was received and not passed on yet.
+    must_reopen_logs: bool,
     commands: mpsc::Receiver<LocalCommand>,
     signals: Signals,
     awaited_pids: AwaitedPids,
@@ -196,6 +199,9 @@ impl Supervisor {
                     start_requests.query_listeners(&self.admin);
                 }
                 response = start_requests.recv() => self.on_response(response),
+                () = state.wait_until(Readiness::has_admin_responded), if self.must_reopen_logs => {
+                    self.reopen_logs();
+                }
                 () = until_hung(&self.state, self.hang_limit), if !self.is_hung => self.kill_hung(),
                 () = until(wake, now) => self.start_if_due()?,
             }
@@ -229,11 +235,7 @@ impl Supervisor {
                 self.announce_drain(signal.as_str());
                 self.drain.begin_shutdown(self.state.now());
             }
-            Signalled::ReopenLogs => {
-                if let EnvoyState::Running(process, _) = &self.envoy {
-                    process.signal(Signal::SIGUSR1);
-                }
-            }
+            Signalled::ReopenLogs => self.must_reopen_logs = true,
             Signalled::HangUp => {
                 if let Some(times) = self.hang_ups.record(Instant::now()) {
                     info!(times, "SIGHUP ignored: the configuration is read only at startup");
@@ -242,6 +244,15 @@ impl Supervisor {
             Signalled::Child => self.reap(),
         }
         Ok(None)
+    }
+
+    /// Before Envoy's admin interface has responded, Envoy may not handle SIGUSR1 yet, and the signal would
+    /// terminate it.
+    fn reopen_logs(&mut self) {
+        self.must_reopen_logs = false;
+        if let EnvoyState::Running(process, _) = &self.envoy {
+            process.signal(Signal::SIGUSR1);
+        }
     }
 
     fn announce_drain(&self, reason: &str) {
