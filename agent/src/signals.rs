@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nix::sys::signal::Signal as SignalName;
+use nix::sys::signal::{SigSet, Signal as SignalName};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Signals {
 
 impl Signals {
     pub fn new() -> io::Result<Self> {
+        // A parent process may have blocked signals. The agent's own child processes inherit the mask too.
+        SigSet::all().thread_unblock()?;
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

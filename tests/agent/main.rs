@@ -19,6 +19,7 @@ mod metrics;
 mod page;
 mod reference;
 mod run;
+mod signals;
 mod sources;
 mod stages;
 mod version;
