@@ -25,6 +25,8 @@ use crate::proc_stat::ProcStat;
 const TERM_TIMEOUT: Duration = Duration::from_secs(3);
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum size of a record in bytes; a path has at most 4 KiB, written as numbers of up to 4 bytes.
+const MAX_SIZE: u64 = 64 * 1024;
 
 /// An Envoy, or the script that starts it, and its agent. A process is identified by its id together with
 /// its start time, because ids are reused.
@@ -66,10 +68,7 @@ pub fn record(file: &Path, agent: i32, command: &[OsString]) -> io::Result<()> {
 /// Ends the Envoy that `file` records, if it still runs without its agent. With `is_exclusive`, a running
 /// agent is an error: two agents cannot have one state directory.
 pub async fn end(file: &Path, is_exclusive: bool) -> Result<(), Failure> {
-    // A file that is missing, or that another program wrote, records nothing.
-    let Ok(record) = fs::read(file).map_err(drop).and_then(|text| EnvoyRecord::parse(&text).ok_or(())) else {
-        return Ok(());
-    };
+    let Some(record) = EnvoyRecord::read(file) else { return Ok(()) };
     if !Scope::current().is_ok_and(|scope| scope == record.scope) || !record.is_running() {
         return Ok(());
     }
@@ -111,6 +110,13 @@ fn not_ended(pid: i32, file: &Path, why: &str) -> Failure {
 }
 
 impl EnvoyRecord {
+    /// Returns `None` if the file is missing or was written by another program.
+    fn read(file: &Path) -> Option<Self> {
+        // To open a FIFO would block, and to read a device would not end.
+        let is_readable = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SIZE);
+        Self::parse(&is_readable.then(|| fs::read(file).ok()).flatten()?)
+    }
+
     fn parse(text: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(text).ok()?;
         // 0 and 1 mean other processes in a call of killpg.

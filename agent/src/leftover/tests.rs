@@ -119,3 +119,16 @@ async fn files_that_record_nothing() {
     }
     fs::remove_file(&file).unwrap();
 }
+
+/// To open a FIFO blocks until another process writes to it.
+#[test]
+fn a_fifo_records_nothing() {
+    let file = std::env::temp_dir().join(format!("agent-leftover-fifo-{}", std::process::id()));
+    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (sender, found) = std::sync::mpsc::channel();
+    let read = file.clone();
+    std::thread::spawn(move || sender.send(EnvoyRecord::read(&read).is_none()));
+    let found = found.recv_timeout(Duration::from_secs(60));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(found, Ok(true));
+}
