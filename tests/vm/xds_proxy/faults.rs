@@ -72,7 +72,7 @@ async fn messages_that_are_no_responses_change_nothing() {
             setup.until_view(reason, |view| is_named(view) && server.streams() >= 2).await;
             assert_eq!(setup.endpoints().await, [own].into());
             assert_eq!(setup.stat("control_plane.connected_state").await, Some(1));
-            drop(server);
+            server.stop().await;
             setup.discovery.start().await.unwrap();
             follows_discovery_again(&setup).await;
         }
@@ -97,7 +97,7 @@ async fn a_flood_of_resources_that_envoy_rejects() {
     assert!(setup.sidecar().log().contains("the control plane accepts no requests"));
     // The same text is logged once, however often it arrives.
     assert_eq!(setup.sidecar().log().matches("xDS response rejected by Envoy").count(), 1);
-    drop(server);
+    server.stop().await;
     setup.discovery.start().await.unwrap();
     follows_discovery_again(&setup).await;
     setup.stop().await;
@@ -115,7 +115,7 @@ async fn a_flood_of_a_type_that_envoy_does_not_subscribe_to() {
     assert_eq!(setup.endpoints().await, [own].into());
     memory.assert_bounded();
     assert_eq!(setup.sidecar().log().matches("Envoy does not subscribe to its type").count(), 1);
-    drop(server);
+    server.stop().await;
     setup.discovery.start().await.unwrap();
     follows_discovery_again(&setup).await;
     setup.stop().await;
@@ -144,7 +144,7 @@ async fn a_flood_of_removed_names() {
     assert_eq!(setup.sidecar().log().matches("xDS resources of a type not stored").count(), 1);
     memory.assert_bounded();
     assert_eq!(setup.endpoints().await, [own].into());
-    drop(server);
+    server.stop().await;
     setup.discovery.start().await.unwrap();
     // Only Envoy knows what it holds, so it opens another stream.
     setup.until_view("connected", |view| view["connected"] == true && !view["envoy"].is_null()).await;
@@ -174,7 +174,7 @@ async fn an_envoy_that_never_reads_is_disconnected() {
     wait::until_or(|| sidecar.log(), async || sidecar.log().contains(reason)).await;
     memory.assert_bounded();
     drop(stream);
-    drop(server);
+    server.stop().await;
     let mut next = EnvoyStream::open(&socket, CLUSTER_LOAD_ASSIGNMENT, &CLUSTERS).await;
     let served = next.response().await;
     assert!(served.resources == accepted.resources, "another configuration\n{}", sidecar.log());

@@ -20,7 +20,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
 
@@ -104,7 +104,7 @@ fn message(content: &[u8]) -> Bytes {
 pub struct FaultyAds {
     pub address: SocketAddr,
     streams: Arc<AtomicUsize>,
-    task: AbortHandle,
+    task: JoinHandle<()>,
 }
 
 impl Drop for FaultyAds {
@@ -122,8 +122,15 @@ impl FaultyAds {
         let listener = TcpListener::bind(address).await.expect("the address is free");
         let address = listener.local_addr().expect("a bound listener has an address");
         let streams = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(accept(listener, fault, streams.clone())).abort_handle();
+        let task = tokio::spawn(accept(listener, fault, streams.clone()));
         Self { address, streams, task }
+    }
+
+    /// Closes all connections and the listener. Afterwards another process can listen on its address.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // The result is that the task was aborted.
+        let _ = (&mut self.task).await;
     }
 
     /// Returns the number of streams so far.
