@@ -199,9 +199,7 @@ impl Supervisor {
                     start_requests.query_listeners(&self.admin);
                 }
                 response = start_requests.recv() => self.on_response(response),
-                () = state.wait_until(Readiness::has_admin_responded), if self.must_reopen_logs => {
-                    self.reopen_logs();
-                }
+                () = until_admin_responds(&self.state), if self.must_reopen_logs => self.reopen_logs(),
                 () = until_hung(&self.state, self.hang_limit), if !self.is_hung => self.kill_hung(),
                 () = until(wake, now) => self.start_if_due()?,
             }
@@ -333,6 +331,10 @@ async fn until_hung(state: &AgentState, limit: Option<Duration>) {
         Some(limit) => state.wait_for_silence(|silence| silence.is_hang(limit)).await,
         None => std::future::pending().await,
     }
+}
+
+async fn until_admin_responds(state: &AgentState) {
+    state.wait_until(Readiness::has_admin_responded).await;
 }
 
 async fn until(wake: Option<Duration>, now: Duration) {
