@@ -102,8 +102,8 @@ fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Setti
     }
     let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
     if let Some(field) = windows::field(pod) {
-        let expects = asked || settings.mode == InjectionMode::Auto;
-        let is_expected = !expects || overrides.inject == Some(false);
+        let is_subject = asked || settings.mode == InjectionMode::Auto;
+        let is_expected = !is_subject || overrides.inject == Some(false);
         let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
         return skip(Reason::new(Code::Windows, text, is_expected));
     }
@@ -162,14 +162,13 @@ fn port_conflict(
     injecting: bool,
     settings: &Settings,
 ) -> Option<u16> {
-    let containers = || ["initContainers", "containers"].into_iter().flat_map(|key| pod::list(spec, key));
     let is_sidecar = |container: &&Value| pod::name(container) == settings.sidecar_name;
     let proxy = if injecting {
-        listeners::ports(settings, containers().find(is_sidecar), overrides.status_port)
+        listeners::ports(settings, pod::containers(spec).find(is_sidecar), overrides.status_port)
     } else {
         vec![overrides.status_port]
     };
-    let others = containers().filter(|container| !is_sidecar(container));
+    let others = pod::containers(spec).filter(|container| !is_sidecar(container));
     others.flat_map(listeners::tcp_ports).find(|port| proxy.contains(port))
 }
 
@@ -181,11 +180,11 @@ fn name_conflict(spec: &Value, claims: &[Value], settings: &Settings) -> Option<
     let volumes = template.volumes.iter().map(|volume| ("volume", volume));
     let claims = || claims.iter().filter_map(|claim| pod::field(claim, "metadata"));
     let (kind, element) = containers.chain(volumes).find(|(kind, element)| {
-        let is_volume = *kind == "volume";
-        let keys: &[&str] = if is_volume { &["volumes"] } else { &["initContainers", "containers"] };
-        let mut others = keys.iter().flat_map(|key| pod::list(spec, key));
         let is_same = |other: &Value| pod::name(other) == pod::name(element);
-        others.any(is_same) || is_volume && claims().any(is_same)
+        match *kind {
+            "volume" => pod::list(spec, "volumes").iter().chain(claims()).any(is_same),
+            _ => pod::containers(spec).any(is_same),
+        }
     })?;
     Some(format!("{kind} {} already exists", quote(&element["name"])))
 }

@@ -1,4 +1,5 @@
-//! Parses JSON with kubectl's interpretation of numbers, and rejects duplicate keys, of which `serde_json` silently keeps the last one.
+//! Parses JSON with kubectl's interpretation of numbers, and rejects duplicate keys, of which
+//! `serde_json` silently keeps the last one.
 
 use std::fmt;
 

@@ -35,6 +35,21 @@ pub fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "labels")?, name)
 }
 
+/// The lists of containers that `spec` of a Pod declares.
+pub(crate) const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
+
+/// Returns the init containers and the containers of `spec`.
+pub(crate) fn containers(spec: &Value) -> impl Iterator<Item = &Value> {
+    CONTAINER_LISTS.into_iter().flat_map(|key| list(spec, key))
+}
+
+/// Returns the containers of `spec`, of both lists, to change them.
+pub(crate) fn containers_mut(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let fields = spec.as_object_mut().into_iter().flatten();
+    let lists = fields.filter(|(key, _)| CONTAINER_LISTS.contains(&key.as_str()));
+    lists.filter_map(|(_, list)| list.as_array_mut()).flatten()
+}
+
 /// Returns true if an init container is a native sidecar, which keeps running.
 pub fn is_native_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
@@ -104,7 +119,7 @@ pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
             return refuse(&format!("spec.{key}"), "must be a list");
         }
     }
-    for key in ["initContainers", "containers"] {
+    for key in CONTAINER_LISTS {
         if let Some(index) = list(spec, key).iter().position(|container| !container.is_object()) {
             return refuse(&format!("spec.{key}[{index}]"), "must be an object");
         }

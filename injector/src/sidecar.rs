@@ -79,7 +79,7 @@ pub(super) fn merged(template: &Template, declared: Option<&Value>) -> Value {
 /// Removes the declared sidecar from the Pod and returns it without the fields that only the
 /// template may set.
 fn take_declared(pod: &mut Value, name: &str) -> Option<Value> {
-    for key in ["initContainers", "containers"] {
+    for key in pod::CONTAINER_LISTS {
         let Some(list) = pod["spec"].get_mut(key).and_then(Value::as_array_mut) else { continue };
         if let Some(index) = list.iter().position(|container| pod::name(container) == name) {
             let mut declared = list.remove(index);
@@ -114,8 +114,7 @@ fn status_port(sidecar: &mut Value, port: u16) {
 /// the second one. Of several containers, a Service whose `targetPort` is the name uses the first one,
 /// which may be the sidecar.
 fn unique_port_names(sidecar: &mut Value, spec: &Value) {
-    let containers = ["initContainers", "containers"].into_iter().flat_map(|list| pod::list(spec, list));
-    let ports = containers.flat_map(|container| pod::list(container, "ports"));
+    let ports = pod::containers(spec).flat_map(|container| pod::list(container, "ports"));
     let mut names: BTreeSet<String> = ports.map(|port| pod::name(port).to_owned()).collect();
     let ports = sidecar.get_mut("ports").and_then(Value::as_array_mut);
     // The ports that the Pod declares for the sidecar follow those of the template.

@@ -5,12 +5,9 @@ use serde_json::Value;
 use super::requests;
 use crate::pod;
 
-const LISTS: [&str; 2] = ["initContainers", "containers"];
-
 /// Returns the container `name`.
 pub(super) fn container<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {
-    let mut containers = LISTS.into_iter().flat_map(|list| pod::list(spec, list));
-    containers.find(|container| pod::name(container) == name)
+    pod::containers(spec).find(|container| pod::name(container) == name)
 }
 
 /// Makes no request of the sidecar higher than its limit, which Kubernetes rejects: if the Pod declares
@@ -39,12 +36,9 @@ pub(super) fn fit(original: &Value, changed: &mut Value, sidecar: &str) {
         };
         new.push((to, name.clone(), merged["resources"][from][name].clone()));
     }
-    for list in LISTS {
-        let containers = changed.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        for container in containers.filter(|container| pod::name(container) == sidecar) {
-            for (key, name, amount) in &new {
-                container["resources"][*key][name] = amount.clone();
-            }
+    for container in pod::containers_mut(changed).filter(|container| pod::name(container) == sidecar) {
+        for (key, name, amount) in &new {
+            container["resources"][*key][name] = amount.clone();
         }
     }
 }

@@ -66,12 +66,9 @@ pub(super) fn guarantee(original: &Value, changed: &mut Value, added: &[&str], s
     }
     let declared = declared::container(original, sidecar);
     let declared = declared.and_then(|container| pod::field(container, "resources"));
-    for list in ["initContainers", "containers"] {
-        let containers = changed.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        for container in containers.filter(|container| added.contains(&pod::name(container))) {
-            let declared = declared.filter(|_| pod::name(container) == sidecar);
-            set_equal(container, declared);
-        }
+    for container in pod::containers_mut(changed).filter(|container| added.contains(&pod::name(container))) {
+        let declared = declared.filter(|_| pod::name(container) == sidecar);
+        set_equal(container, declared);
     }
 }
 

@@ -9,25 +9,22 @@ use crate::warning::{Code, Warning};
 /// kubelet never starts it. `added` are the names of the added containers.
 pub(super) fn check(spec: &Value, added: &[&str]) -> Result<(), Warning> {
     let of_pod = pod::field(spec, "securityContext");
-    for list in ["initContainers", "containers"] {
-        let containers = pod::list(spec, list).iter();
-        for container in containers.filter(|container| added.contains(&pod::name(container))) {
-            let own = pod::field(container, "securityContext");
-            let effective = |key: &str| {
-                let own = own.and_then(|context| pod::field(context, key));
-                own.or_else(|| pod::field(of_pod?, key))
-            };
-            if effective("runAsNonRoot").is_some_and(|value| *value == true)
-                && effective("runAsUser").is_some_and(|value| *value == 0)
-            {
-                let inherited = own.is_none_or(|own| pod::field(own, "runAsUser").is_none());
-                let field = if inherited { "spec" } else { pod::name(container) };
-                let text = format!(
-                    "{field}.securityContext.runAsUser = 0: container {} has runAsNonRoot, so it would not start",
-                    pod::name(container)
-                );
-                return Err(Warning::about_pod(Code::SecurityContext, text));
-            }
+    for container in pod::containers(spec).filter(|container| added.contains(&pod::name(container))) {
+        let own = pod::field(container, "securityContext");
+        let effective = |key: &str| {
+            let own = own.and_then(|context| pod::field(context, key));
+            own.or_else(|| pod::field(of_pod?, key))
+        };
+        if effective("runAsNonRoot").is_some_and(|value| *value == true)
+            && effective("runAsUser").is_some_and(|value| *value == 0)
+        {
+            let inherited = own.is_none_or(|own| pod::field(own, "runAsUser").is_none());
+            let field = if inherited { "spec" } else { pod::name(container) };
+            let text = format!(
+                "{field}.securityContext.runAsUser = 0: container {} has runAsNonRoot, so it would not start",
+                pod::name(container)
+            );
+            return Err(Warning::about_pod(Code::SecurityContext, text));
         }
     }
     Ok(())

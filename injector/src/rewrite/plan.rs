@@ -20,7 +20,6 @@ const FIELDS: [ProbeField; 5] = [
     ProbeField { name: "preStop", word: "prestopz", hook: true },
     ProbeField { name: "postStart", word: "poststartz", hook: true },
 ];
-const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 
 /// The position of the sidecar and its effect on the other containers.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,11 +68,11 @@ pub(crate) fn plan(
     originals: &OriginalProbes,
 ) -> Plan {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for container in CONTAINER_LISTS.into_iter().flat_map(|list| pod::list(spec, list)) {
+    for container in pod::containers(spec) {
         *names.entry(pod::name(container)).or_default() += 1;
     }
     let mut plan = Plan::default();
-    for list in CONTAINER_LISTS {
+    for list in pod::CONTAINER_LISTS {
         for (index, container) in pod::list(spec, list).iter().enumerate() {
             if (list, index) == (sidecar.list, sidecar.index) {
                 continue;

@@ -68,7 +68,7 @@ fn missing_container(object: &Value, spec: &Value, prefix: &str) -> Option<Strin
         }
         Some(_) => {}
     }
-    ["initContainers", "containers"].into_iter().find_map(|list| {
+    pod::CONTAINER_LISTS.into_iter().find_map(|list| {
         let containers = pod::list(spec, list).iter().filter(|container| container.is_object());
         let mut containers = containers.filter(|container| pod::field(container, "image").is_none());
         let container = containers.find(|container| !is_set_by_trigger(object, pod::name(container)))?;
