@@ -116,12 +116,6 @@ impl<'a> Terminated<'a> {
         self.0["message"].as_str().unwrap_or_default().trim().lines().collect()
     }
 
-    /// Returns the termination message in one line. That of a runtime says on the last lines why a
-    /// container could not be started.
-    pub(crate) fn whole_message(self) -> String {
-        self.lines().join(" ")
-    }
-
     /// Returns the first line of the termination message; empty if there is none.
     pub(crate) fn message(self) -> &'a str {
         self.0["message"].as_str().unwrap_or_default().trim().lines().next().unwrap_or_default()

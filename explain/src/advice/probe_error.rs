@@ -15,9 +15,9 @@ const UNKNOWN: Advice = ("the message is that of the probe itself, and is not kn
 /// Returns what to do about an error that kubelet reports, and whether that is more than a hint.
 pub(crate) fn of_error(error: ProbeError, destination: Destination) -> Advice {
     let of_connection = match destination {
-        Destination::Sidecar => to_sidecar(error),
         Destination::OtherHost => to_other_host(error),
-        Destination::Application | Destination::Command => to_application(error),
+        Destination::Sidecar => to_pod(error).or_else(|| to_sidecar(error)),
+        Destination::Application | Destination::Command => to_pod(error).or_else(|| to_application(error)),
     };
     of_connection
         .or_else(|| of_tls(error))
@@ -26,11 +26,21 @@ pub(crate) fn of_error(error: ProbeError, destination: Destination) -> Advice {
         .unwrap_or_else(|| of_declaration(error, destination))
 }
 
-fn to_sidecar(error: ProbeError) -> Option<Advice> {
+/// What keeps kubelet from the Pod, whichever of its containers listens.
+fn to_pod(error: ProbeError) -> Option<Advice> {
     match error {
         ProbeError::NoRoute => Some((UNREACHABLE, true)),
+        ProbeError::NodeResources => Some((
+            "the node cannot open another connection: look at the open files of kubelet and at the local ports that are in use on the node",
+            false,
+        )),
+        _ => None,
+    }
+}
+
+fn to_sidecar(error: ProbeError) -> Option<Advice> {
+    match error {
         ProbeError::ConnectTimeout => Some((UNREACHABLE, false)),
-        ProbeError::NodeResources => Some(of_node()),
         ProbeError::Refused => Some((
             "the sidecar did not listen: Envoy has exited, or the Pod starts or ends. Read the log of the sidecar, with --previous",
             false,
@@ -49,12 +59,10 @@ fn to_sidecar(error: ProbeError) -> Option<Advice> {
 
 fn to_application(error: ProbeError) -> Option<Advice> {
     match error {
-        ProbeError::NoRoute => Some((UNREACHABLE, true)),
         ProbeError::ConnectTimeout => Some((
             "find out what blocks connections from the node to the Pod (a NetworkPolicy, a firewall, the network plugin), or whether the application is stuck and accepts no connections",
             false,
         )),
-        ProbeError::NodeResources => Some(of_node()),
         ProbeError::Refused => Some((of_reason(Reason::Refused), true)),
         ProbeError::NoResponse => Some((WAITS, false)),
         ProbeError::Closed => Some((
@@ -72,13 +80,6 @@ fn to_other_host(error: ProbeError) -> Option<Advice> {
         "kubelet sends the probe from the node to the host that it names, and localhost is the node: remove host to probe the Pod, or look at that host",
         true,
     ))
-}
-
-fn of_node() -> Advice {
-    (
-        "the node cannot open another connection: look at the open files of kubelet and at the local ports that are in use on the node",
-        false,
-    )
 }
 
 fn of_tls(error: ProbeError) -> Option<Advice> {

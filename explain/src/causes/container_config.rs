@@ -26,7 +26,7 @@ fn of(container: &Container<'_>) -> Option<Finding> {
         // Between two tries kubelet shows the back-off, and the runtime's error in the last run.
         _ => {
             let terminated = container.terminated().filter(|_| container.is_crashing())?;
-            terminated.is_start_error().then(|| ("StartError", terminated.whole_message()))?
+            terminated.is_start_error().then(|| ("StartError", terminated.lines().join("\n")))?
         }
     };
     let line = wording::one_line(&message);

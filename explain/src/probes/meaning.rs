@@ -176,7 +176,7 @@ impl ProbeContext<'_> {
         }
     }
 
-    /// Returns true if the sidecar is that of Istio, whose agent has no words of its own.
+    /// Returns true if the sidecar is that of Istio, whose agent gives no reason beside the status.
     fn is_answered_by_istio(&self) -> bool {
         let annotations = &self.pod["metadata"]["annotations"];
         self.destination == Destination::Sidecar
