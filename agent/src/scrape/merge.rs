@@ -178,12 +178,11 @@ impl Merge {
         if let Some(line) = line
             && open.push(line)
         {
-            let is_open = !line.contains(&b'"');
-            if !is_open && self.parse(source, open.text(), out).is_ok() {
+            if !line.contains(&b'"') || Sample::is_open(open.text()) {
+                source.open = Some(open);
                 return true;
             }
-            if is_open || Sample::is_open(open.text()) {
-                source.open = Some(open);
+            if self.parse(source, open.text(), out).is_ok() {
                 return true;
             }
             open.truncate(before);

@@ -3,7 +3,7 @@
 
 /// Maximum length of a sample in bytes.
 pub(super) const LINE_LIMIT: usize = 64 * 1024;
-/// Maximum number of lines of a sample. The sample is parsed again with each line that has a quote.
+/// Maximum number of lines of a sample. The sample is read again with each line that has a quote.
 const LINES: usize = 100;
 
 /// The first lines of a sample whose last quote is not closed yet.
