@@ -469,9 +469,9 @@ _bench-first-run *arguments:
 fmt:
     cargo fmt --all
 
-# Format, lints, documentation, licenses
+# Format, size, lints, documentation, licenses
 [group('lint')]
-lint: check-fmt clippy clippy-wasm doc check-go deny advisories
+lint: check-fmt (code-size "--check") clippy clippy-wasm doc check-go deny advisories
 
 # Check the format
 [group('lint')]
@@ -479,6 +479,11 @@ check-fmt:
     cargo fmt --all --check
 
 # Check the Go programs of the tests: format, vet, tests
+# Print the lines of each crate that ships, without tests; --check fails if a crate is too large
+[group('measure')]
+code-size *arguments:
+    @{{ python }} packaging/code_size.py "$@"
+
 [group('lint')]
 check-go: _go
     @! "$({{ go }} env GOROOT)/bin/gofmt" -d {{ go_programs }} | grep .

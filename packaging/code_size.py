@@ -1,0 +1,63 @@
+"""Prints the lines of each crate that ships, without its tests; with --check fails if one is too large."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_LINES = 9_000
+# Crates that were larger when the limit came, with the lines that they may have. The numbers only shrink.
+EXCEPTIONS = {"agent": 18_770, "control-plane": 10_560}
+# A crate may be this much smaller than its exception before the exception must shrink.
+SLACK = 200
+DO_NOT_SHIP = ("benches", "demo", "demo-vm", "packaging", "tests")
+NOT_PRODUCT = ("benches", "target", "testdata", "tests")
+
+
+def crates(root):
+    """Returns the folders of the crates that ship."""
+    members = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["members"]
+    return [member for member in members if member.split("/")[0] not in DO_NOT_SHIP]
+
+
+def lines(crate):
+    """Returns the number of lines of the crate's Rust files, without unit tests."""
+    total = 0
+    for file in crate.rglob("*.rs"):
+        folders = file.relative_to(crate).parts[:-1]
+        if file.name != "tests.rs" and not set(folders) & set(NOT_PRODUCT):
+            total += len(file.read_text().splitlines())
+    return total
+
+
+def faults(sizes, exceptions):
+    """Returns a text for each crate that is too large, and for each exception that is."""
+    texts = []
+    for name, size in sizes.items():
+        limit = exceptions.get(name, MAX_LINES)
+        if size > limit:
+            texts.append(f"{name} has {size} lines, more than {limit}: move code to another crate")
+    for name, limit in exceptions.items():
+        size = sizes.get(name, 0)
+        if size <= MAX_LINES:
+            texts.append(f"{name} has {size} lines: remove its exception from packaging/code_size.py")
+        elif size < limit - SLACK:
+            texts.append(f"{name} has {size} lines: lower its exception in packaging/code_size.py to that number")
+    return texts
+
+
+def main(arguments):
+    sizes = {name: lines(ROOT / name) for name in crates(ROOT)}
+    if "--check" not in arguments:
+        width = max(map(len, sizes))
+        for name, size in sorted(sizes.items(), key=lambda row: -row[1]):
+            print(f"{name:<{width}} {size:>7,}")
+        print(f"{'total':<{width}} {sum(sizes.values()):>7,}")
+    found = faults(sizes, EXCEPTIONS)
+    for text in found:
+        print(text, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
