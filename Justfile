@@ -352,7 +352,7 @@ _kubernetes: _go
 _helm: _go
     nice env {{ go }} build -C tests/helm -buildvcs=false -trimpath -ldflags="-s -w -X helm.sh/helm/v4/internal/version.version=v{{ helm_version }}" -o ../../target/helm/ helm.sh/helm/v4/cmd/helm
 
-# Compare kubelet's verdicts, direct and through the filter, over tests/conformance/cases; writes docs/conformance.md
+# Compare kubelet's verdicts, direct and through the filter, over tests/conformance/cases; writes tests/conformance/verdicts.txt and docs/conformance.md
 [group('test')]
 conformance *arguments: build _envoys oracle
     @target/debug/conformance suite "$@"

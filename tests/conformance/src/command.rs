@@ -1,11 +1,9 @@
 //! Implements the recipes `conformance` and `fuzz-conformance`.
 
-use std::path::{Path, PathBuf};
-
 use clap::{Parser, Subcommand};
 
-use super::page::Rows;
 use super::suite::{self, Finding, Findings};
+use super::verdicts::{self, Verdicts};
 use super::{fuzz, page};
 use kit::envoy::workspace;
 use kit::pod;
@@ -21,12 +19,13 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Run the cases of tests/conformance, write target/conformance.json and docs/conformance.md
+    /// Run the cases of tests/conformance, write target/conformance.json, tests/conformance/verdicts.txt and
+    /// docs/conformance.md
     Suite {
         /// Run only cases whose `chapter: name` contains this text, and write no files
         #[arg(default_value = "")]
         only: String,
-        /// Fail if docs/conformance.md differs from the result, instead of writing it
+        /// Fail if a verdict or docs/conformance.md differs from the result, instead of writing them
         #[arg(long)]
         check: bool,
     },
@@ -54,10 +53,10 @@ pub async fn run(arguments: Arguments) -> Result<bool, String> {
 
 async fn run_suite(only: &str, check: bool) -> Result<bool, String> {
     let mut chapters = suite::run(only).await?;
-    let published = if check { Some(read_published()?) } else { None };
-    let rows = published.as_deref().map(Rows::of);
+    let published = if check { Some(Published::read()?) } else { None };
+    let verdicts = published.as_ref().map(|published| Verdicts::of(&published.verdicts));
     let as_expected = |finding: &Finding| {
-        finding.wrong().is_none() && rows.as_ref().is_none_or(|rows| rows.contain(finding))
+        finding.wrong().is_none() && verdicts.as_ref().is_none_or(|verdicts| verdicts.contain(finding))
     };
     suite::repeat_unexpected(&mut chapters, as_expected).await?;
     let wrong: Vec<&Finding> = chapters
@@ -71,42 +70,65 @@ async fn run_suite(only: &str, check: bool) -> Result<bool, String> {
     say(&format!("{}\n", page::table(&chapters)));
     let mut right = wrong.is_empty();
     if only.is_empty() {
-        right &= publish(&chapters, published.as_deref())?;
+        right &= publish(&chapters, published.as_ref())?;
     }
     Ok(right)
 }
 
-fn page_file() -> PathBuf {
-    workspace().join("docs/conformance.md")
+/// The texts that are checked in.
+struct Published {
+    verdicts: String,
+    page: String,
 }
 
-fn read_published() -> Result<String, String> {
-    let file = page_file();
-    std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+impl Published {
+    const VERDICTS: &'static str = "tests/conformance/verdicts.txt";
+    const PAGE: &'static str = "docs/conformance.md";
+
+    fn of(chapters: &[Findings]) -> Self {
+        Self { verdicts: verdicts::text(chapters), page: page::markdown(chapters) }
+    }
+
+    fn read() -> Result<Self, String> {
+        let read = |name: &str| {
+            std::fs::read_to_string(workspace().join(name)).map_err(|error| format!("{name}: {error}"))
+        };
+        Ok(Self { verdicts: read(Self::VERDICTS)?, page: read(Self::PAGE)? })
+    }
+
+    fn write(&self) -> Result<(), String> {
+        write(Self::VERDICTS, &self.verdicts)?;
+        write(Self::PAGE, &self.page)
+    }
 }
 
-/// Compares the page with the published one, or writes it if there is none to compare with.
-fn publish(chapters: &[Findings], published: Option<&str>) -> Result<bool, String> {
+/// Compares the result with the published one, or writes it if there is none to compare with.
+fn publish(chapters: &[Findings], published: Option<&Published>) -> Result<bool, String> {
     let json = suite::json(chapters);
     let text = serde_json::to_string_pretty(&json).expect("a JSON value can be written");
     let name = if pod::is_native() { "target/conformance-native.json" } else { "target/conformance.json" };
-    write(&workspace().join(name), &(text + "\n"))?;
-    let markdown = page::markdown(chapters);
-    say(&format!("{} cases, {} equal; {name}, docs/conformance.md\n", json["cases"], json["equal"]));
+    write(name, &(text + "\n"))?;
+    let new = Published::of(chapters);
+    say(&format!("{} cases, {} equal; {name}, {}\n", json["cases"], json["equal"], Published::PAGE));
     let Some(published) = published else {
-        write(&page_file(), &markdown)?;
+        new.write()?;
         return Ok(true);
     };
-    let same = page::verdicts(published) == page::verdicts(&markdown);
+    for line in verdicts::changes(&published.verdicts, &new.verdicts) {
+        say(&format!("{line}\n"));
+    }
+    let same = published.verdicts == new.verdicts
+        && page::without_statuses(&published.page) == page::without_statuses(&new.page);
     if !same {
-        for line in page::changed_verdicts(published, &markdown) {
-            say(&format!("{line}\n"));
-        }
-        say("docs/conformance.md differs from the result: run ./justw conformance and review the diff\n");
+        say(&format!(
+            "{} or {} differs from the result: run ./justw conformance and review the diff\n",
+            Published::VERDICTS,
+            Published::PAGE
+        ));
     }
     Ok(same)
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+fn write(name: &str, text: &str) -> Result<(), String> {
+    std::fs::write(workspace().join(name), text).map_err(|error| format!("{name}: {error}"))
 }

@@ -25,3 +25,4 @@ pub mod seen;
 pub mod strict_http1;
 pub mod strict_http2;
 pub mod suite;
+pub mod verdicts;

@@ -44,6 +44,15 @@ pub struct Findings {
     pub findings: Vec<Finding>,
 }
 
+impl Findings {
+    /// Returns the title with an initial capital.
+    pub fn heading(&self) -> String {
+        let mut characters = self.title.chars();
+        let first: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
+        first + characters.as_str()
+    }
+}
+
 /// Runs every case of `tests/conformance` whose `chapter: name` contains `only`.
 ///
 /// # Errors
@@ -114,8 +123,9 @@ fn check_cases(chapters: &[Chapter]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns `{"cases", "equal", "different": [{"kind", "reason", "cases"}]}`: an entry for each
-/// known kind, and one for each case that differs without a kind.
+/// Returns `{"cases", "equal", "different": [{"kind", "reason", "cases"}], "chapters": [{"title", "cases":
+/// [{"name", "direct", "through", "kind"}]}]}`: in `different` an entry for each known kind, and one for
+/// each case that differs without a kind.
 pub fn json(chapters: &[Findings]) -> Value {
     let findings = || chapters.iter().flat_map(|chapter| &chapter.findings);
     let mut kinds: BTreeMap<Kind, Vec<&str>> = BTreeMap::new();
@@ -136,5 +146,18 @@ pub fn json(chapters: &[Findings]) -> Value {
         "cases": findings().count(),
         "equal": findings().filter(|finding| finding.outcome.difference.is_none()).count(),
         "different": different,
+        "chapters": chapters.iter().map(chapter).collect::<Vec<_>>(),
     })
+}
+
+fn chapter(chapter: &Findings) -> Value {
+    let case = |finding: &Finding| {
+        json!({
+            "name": finding.case.name,
+            "direct": finding.outcome.direct.short(),
+            "through": finding.outcome.through.short(),
+            "kind": finding.kind(),
+        })
+    };
+    json!({"title": chapter.title, "cases": chapter.findings.iter().map(case).collect::<Vec<_>>()})
 }
