@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::root;
 
 /// Every crate of the product, with the crates of the product that it may depend on.
-const ALLOWED: [(&str, &[&str]); 13] = [
+pub(crate) const ALLOWED: [(&str, &[&str]); 13] = [
     ("pacing", &[]),
     ("probe", &[]),
     ("filter", &["probe"]),
@@ -27,15 +27,34 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ),
 ];
 
-/// Crates whose manifests name no crate for I/O.
+/// Crates without I/O, clock and randomness. Neither they nor what they depend on may contain a crate of
+/// `IMPURE`.
 const PURE: [&str; 9] =
     ["pacing", "probe", "filter", "workload-health", "xds-proxy", "injector", "lint", "explain", "discovery"];
-const IO: [&str; 9] =
-    ["hyper", "hyper-util", "kube", "nix", "proxy-wasm", "socket2", "tokio", "tokio-util", "tonic"];
+const IMPURE: [&str; 16] = [
+    "fastrand",
+    "getrandom",
+    "h2",
+    "hyper",
+    "hyper-util",
+    "kube",
+    "mio",
+    "nix",
+    "proxy-wasm",
+    "rand",
+    "reqwest",
+    "rustls",
+    "socket2",
+    "tokio",
+    "tokio-util",
+    "tonic",
+];
+/// The exception: Envoy's messages, which are plain data. The crate also contains clients and servers of gRPC,
+/// so that it depends on tonic; it has no feature that leaves them out.
+const MESSAGES: &str = "envoy-types";
 
-/// Returns the names of the normal dependencies in the manifest of each workspace member, without
-/// those of a single target: the filter's wasm form needs `proxy-wasm`.
-fn manifests() -> BTreeMap<String, BTreeSet<String>> {
+/// Returns the packages of the workspace, as `cargo metadata` prints them.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
         .current_dir(root())
@@ -43,9 +62,28 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
-    let text = |value: &Value| value.as_str().expect("a string").to_owned();
-    let packages = metadata["packages"].as_array().expect("a list of packages");
-    packages
+    metadata["packages"].as_array().expect("a list of packages").clone()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a string").to_owned()
+}
+
+/// Returns the package and the root file of each crate.
+pub(crate) fn targets() -> BTreeSet<(String, String)> {
+    let of_package = |package: &Value| {
+        let targets = package["targets"].as_array().expect("a list of targets").clone();
+        let sources = targets.into_iter().filter(|target| target["kind"][0] != "custom-build");
+        let name = text(&package["name"]);
+        sources.map(move |target| (name.clone(), text(&target["src_path"]))).collect::<Vec<_>>()
+    };
+    packages().iter().flat_map(of_package).collect()
+}
+
+/// Returns the names of the normal dependencies in the manifest of each workspace member, without
+/// those of a single target: the filter's wasm form needs `proxy-wasm`.
+fn manifests() -> BTreeMap<String, BTreeSet<String>> {
+    packages()
         .iter()
         .map(|package| {
             let dependencies = package["dependencies"].as_array().expect("a list of dependencies");
@@ -70,14 +108,52 @@ fn dependencies_between_crates_point_one_way() {
     }
 }
 
+/// Returns the crates that this one depends on in a build of its own, but not those behind `MESSAGES`.
+fn closure(name: &str) -> BTreeSet<String> {
+    let all = tree(name, &[]);
+    // Cargo cannot prune what is absent.
+    if all.contains(MESSAGES) { tree(name, &["--prune", MESSAGES]) } else { all }
+}
+
+fn tree(name: &str, options: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--package", name, "--edges", "normal"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .args(options)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("names of crates");
+    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
 #[test]
-fn pure_crates_name_no_crate_for_io() {
-    let manifests = manifests();
+fn pure_crates_depend_on_no_crate_for_io() {
     for name in PURE {
-        let io: Vec<&String> =
-            manifests[name].iter().filter(|dependency| IO.contains(&dependency.as_str())).collect();
-        assert!(io.is_empty(), "{name}: {io:?}");
+        let closure = closure(name);
+        assert!(closure.contains(name), "{closure:?}");
+        let impure: Vec<&str> = IMPURE.into_iter().filter(|impure| closure.contains(*impure)).collect();
+        assert!(
+            impure.is_empty(),
+            "{name} is pure and depends on {impure:?}: cargo tree -p {name} -e normal -i {}",
+            impure.first().unwrap_or(&name)
+        );
     }
+    assert!(closure("serving").contains("tokio"));
+}
+
+/// ARCHITECTURE.md marks the same crates as pure.
+#[test]
+fn the_architecture_names_the_pure_crates() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("a page");
+    let marked: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("/` | pure: "))
+        .map(|(name, _)| name)
+        .collect();
+    // Its row names the form that is not pure, too.
+    assert_eq!(marked, PURE.into_iter().filter(|name| *name != "filter").collect());
 }
 
 /// The filter's size depends on every crate that `probe` brings.

@@ -6,6 +6,7 @@ mod dependencies;
 mod documents;
 mod module_cycles;
 mod monitoring;
+mod module_imports;
 mod sources;
 mod version;
 

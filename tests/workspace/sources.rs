@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::dependencies::ALLOWED;
 use crate::{files, root};
 
 #[test]
@@ -14,8 +15,7 @@ fn no_file_is_called_mod() {
 #[test]
 fn the_environment_is_read_in_one_file() {
     let reads = |path: &PathBuf| std::fs::read_to_string(path).expect("a source").contains("std::env");
-    let pure = ["probe", "filter", "pacing", "workload-health", "injector", "lint", "explain", "discovery"];
-    for folder in pure.into_iter().chain(["serving", "agent", "control-plane"]) {
+    for (folder, _) in ALLOWED {
         let readers: Vec<PathBuf> =
             files(&root().join(folder).join("src"), ".rs").into_iter().filter(reads).collect();
         let allowed =
