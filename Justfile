@@ -197,7 +197,7 @@ _istio-files: _go
 
 # Names processes that an earlier, killed run has left behind
 _leftovers:
-    @./justw --leftovers
+    @{{ python }} tests/runner/leftovers.py
 
 _envoy:
     @./justw --envoy

@@ -11,6 +11,7 @@ from unittest import mock
 
 import flaky
 import lanes
+import leftovers
 import libtest
 import speed
 import suite
@@ -165,6 +166,26 @@ class Runs(unittest.TestCase):
     def test_counts_are_summed_over_the_suites_of_a_recipe(self):
         self.assertEqual(lanes.counted("1 passed, 2 failed, 3 ignored\nx\n4 passed, 0 failed, 1 ignored"), "5 passed, 2 failed, 4 ignored")
         self.assertEqual(lanes.counted("500 cases\nall equal"), "all equal")
+
+
+class Leftovers(unittest.TestCase):
+    def test_orphans_of_the_checkout_are_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            proc = Path(folder)
+            for number, name, parent, program in [
+                (1, "systemd", 0, "/sbin/init"),
+                (20, "tini", 1, "/usr/bin/tini"),
+                (30, "agent", 1, "/checkout/target/debug/agent"),
+                (31, "envoy", 20, "/checkout/.tools/envoy-1/envoy"),
+                (32, "just", 1, "/checkout/.tools/venv/bin/just"),
+                (33, "agent", 30, "/checkout/target/debug/agent"),
+                (34, "agent", 1, "/other/target/debug/agent"),
+            ]:
+                (proc / str(number)).mkdir()
+                (proc / str(number) / "status").write_text(f"Name:\t{name}\nPPid:\t{parent}\n")
+                (proc / str(number) / "exe").symlink_to(program)
+            found = leftovers.leftovers(proc, ["/checkout/target", "/checkout/.tools"])
+            self.assertEqual([process for process, _ in found], ["30", "31"])
 
 
 if __name__ == "__main__":
