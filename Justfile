@@ -406,7 +406,8 @@ envoy-validate: (it "envoy" "config")
 bless: _filters
     UPDATE_GOLDEN=1 cargo test --locked --package injector --package lint --package explain --lib
     UPDATE_GOLDEN=1 cargo test --locked --package agent-tests --test agent -- reference
-    UPDATE_GOLDEN=1 cargo test --locked --package workspace-tests --test workspace -- chart
+    UPDATE_GOLDEN=1 cargo test --locked --package control-plane-tests --test control-plane -- reference
+    UPDATE_GOLDEN=1 cargo test --locked --package workspace-tests --test workspace -- chart envoy_examples
 
 # Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300
 [group('test')]
@@ -478,12 +479,12 @@ lint: check-fmt (code-size "--check") clippy clippy-wasm doc check-go deny advis
 check-fmt:
     cargo fmt --all --check
 
-# Check the Go programs of the tests: format, vet, tests
 # Print the lines of each crate that ships, without tests; --check fails if a crate is too large
 [group('measure')]
 code-size *arguments:
     @{{ python }} packaging/code_size.py "$@"
 
+# Check the Go programs of the tests: format, vet, tests
 [group('lint')]
 check-go: _go
     @! "$({{ go }} env GOROOT)/bin/gofmt" -d {{ go_programs }} | grep .

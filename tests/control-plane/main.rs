@@ -22,6 +22,7 @@ mod monitoring;
 mod page;
 mod pod_generator;
 mod pod_validation;
+mod reference;
 mod slow_readers;
 mod version;
 mod webhook;

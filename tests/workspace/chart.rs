@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kit::golden::assert_generated;
 use kit::monitoring::yaml;
 use probe::ports::PROXY_PORTS;
 use serde_json::{Map, Value, json};
@@ -17,14 +18,6 @@ fn chart() -> PathBuf {
 
 fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
-}
-
-/// Compares a generated file with its expected content, or writes it with `UPDATE_GOLDEN`.
-fn assert_generated(file: &Path, expected: &str) {
-    if std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN") {
-        fs::write(file, expected).expect("a writable file");
-    }
-    assert!(read(file) == expected, "{}: run ./justw bless", file.display());
 }
 
 #[test]
@@ -52,7 +45,7 @@ fn copies_of_shipped_files_are_equal() {
         [("rules.yaml", "monitoring/rules.yaml"), ("crds.yaml", "kubernetes/discovery/crds.yaml")]
     {
         let original = read(&root().join("envoy-config").join(original));
-        assert_generated(&chart().join("files").join(copy), &original);
+        assert_generated(chart().join("files").join(copy), &original);
     }
 }
 
