@@ -4,9 +4,10 @@
 mod chart;
 mod dependencies;
 mod documents;
+mod envoy_examples;
 mod module_cycles;
-mod monitoring;
 mod module_imports;
+mod monitoring;
 mod sources;
 mod version;
 

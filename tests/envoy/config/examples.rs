@@ -174,7 +174,7 @@ fn additions_to_an_existing_configuration_are_marked() {
         let mut lines = Vec::new();
         for line in text.lines().skip_while(|line| line.starts_with('#')) {
             match line.trim() {
-                "# >>> app-health" => marked = true,
+                line if line.starts_with("# >>> app-health") => marked = true,
                 "# <<< app-health" => marked = false,
                 "" => {}
                 _ if !marked => lines.push(line.to_owned()),
