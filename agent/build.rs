@@ -35,7 +35,14 @@ const FORMS: [Form; 2] = [
     Form {
         env: "APP_HEALTH_BUILD_FILTER",
         file: "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm",
-        sources: &["filter/src", "probe/src", "filter/Cargo.toml", "probe/Cargo.toml"],
+        sources: &[
+            "enum-table/src",
+            "filter/src",
+            "probe/src",
+            "enum-table/Cargo.toml",
+            "filter/Cargo.toml",
+            "probe/Cargo.toml",
+        ],
         recipe: "run `./justw wasm` first",
         name: "WASM_FILE_NAME",
         extension: "wasm",
@@ -44,10 +51,12 @@ const FORMS: [Form; 2] = [
         env: "APP_HEALTH_BUILD_MODULE",
         file: "target/release/libapp_health_filter_native.so",
         sources: &[
+            "enum-table/src",
             "filter/src",
             "filter-native/build.rs",
             "filter-native/src",
             "probe/src",
+            "enum-table/Cargo.toml",
             "filter/Cargo.toml",
             "filter-native/Cargo.toml",
             "probe/Cargo.toml",

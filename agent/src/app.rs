@@ -82,7 +82,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     runtime.block_on(version)?;
     log_configuration(&config);
     if let Some(FilterChoice { form, reason }) = config.filter_choice() {
-        info!(form = form.word(), %reason, "filter chosen");
+        info!(form = form.word(), reason = %reason.text(), "filter chosen");
     }
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.

@@ -1,7 +1,5 @@
 //! Which form of the filter Envoy runs, and why.
 
-use std::fmt;
-
 use clap::ValueEnum;
 use probe::{Connection, Handler, PluginConfig, Request};
 
@@ -36,59 +34,29 @@ impl FilterForm {
     }
 }
 
-/// Why a form was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterReason {
-    /// `--filter` names the form.
-    Flag,
-    /// The native form is tested with this version of Envoy.
-    TestedVersion,
-    /// The native form is not tested with this version of Envoy.
-    UntestedVersion,
-    /// The version of Envoy is not known.
-    UnknownVersion,
-    /// `--filter-wasm` or `--inline-filter` is set.
-    WasmFile,
-    /// The file system of the state directory allows no programs, so Envoy could not load a module.
-    NoExec,
-    /// Envoy rejected the configuration with the native form.
-    Rejected,
-    /// A declared header has an empty value, which a dynamic module cannot set.
-    EmptyHeader,
-}
-
-impl FilterReason {
-    /// Returns the word for metrics and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::TestedVersion => "tested_version",
-            Self::UntestedVersion => "untested_version",
-            Self::UnknownVersion => "unknown_version",
-            Self::WasmFile => "wasm_file",
-            Self::NoExec => "noexec",
-            Self::Rejected => "rejected",
-            Self::EmptyHeader => "empty_header",
-        }
-    }
-}
-
-impl fmt::Display for FilterReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Flag => "--filter is set",
-            Self::TestedVersion => "the native form is tested with this version of Envoy",
-            Self::UntestedVersion => "the native form is not tested with this version of Envoy",
-            Self::UnknownVersion => "the version of Envoy is unknown; set --envoy-version",
-            Self::WasmFile => "a wasm file is given",
-            Self::NoExec => {
-                "the file system of --state-dir is mounted noexec, so Envoy could not load the native form"
-            }
-            Self::Rejected => "Envoy rejected the configuration with the native form",
-            Self::EmptyHeader => {
-                "a probe declares a header with an empty value, which the native form sends as a space"
-            }
-        })
+enum_table::table! {
+    /// Why a form was chosen.
+    pub enum FilterReason(
+        /// Returns the word for metrics and JSON.
+        word: &'static str,
+        /// Returns the text for logs and the page.
+        text: &'static str,
+    ) {
+        Flag("flag", "--filter is set"),
+        TestedVersion("tested_version", "the native form is tested with this version of Envoy"),
+        UntestedVersion("untested_version", "the native form is not tested with this version of Envoy"),
+        UnknownVersion("unknown_version", "the version of Envoy is unknown; set --envoy-version"),
+        /// `--filter-wasm` or `--inline-filter` is set.
+        WasmFile("wasm_file", "a wasm file is given"),
+        NoExec(
+            "noexec",
+            "the file system of --state-dir is mounted noexec, so Envoy could not load the native form",
+        ),
+        Rejected("rejected", "Envoy rejected the configuration with the native form"),
+        EmptyHeader(
+            "empty_header",
+            "a probe declares a header with an empty value, which the native form sends as a space",
+        ),
     }
 }
 

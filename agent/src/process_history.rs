@@ -19,21 +19,12 @@ pub struct ProcessEvent {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessEventKind {
-    Started,
-    Exited,
-    /// An external Envoy was restarted so fast that the agent did not observe its exit.
-    Restarted,
-}
-
-impl ProcessEventKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Started => "started",
-            Self::Exited => "exited",
-            Self::Restarted => "restarted",
-        }
+enum_table::table! {
+    pub enum ProcessEventKind(word: &'static str) {
+        Started("started"),
+        Exited("exited"),
+        /// An external Envoy was restarted so fast that the agent did not observe its exit.
+        Restarted("restarted"),
     }
 }
 

@@ -16,34 +16,21 @@ use crate::view::View;
 /// Maximum number of warnings that are shown; these are the newest.
 const EVENTS: usize = 5;
 
-/// The result for a Pod or a workload, and the exit code of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    Healthy,
-    NotInjected,
-    Unknown,
-    Unhealthy,
+enum_table::table! {
+    /// The result for a Pod or a workload, and the exit code of the command.
+    #[derive(PartialOrd, Ord)]
+    pub enum Verdict(
+        word: &'static str,
+        exit_code: u8,
+    ) {
+        Healthy("healthy", 0),
+        NotInjected("not-injected", 3),
+        Unknown("unknown", 4),
+        Unhealthy("unhealthy", 1),
+    }
 }
 
 impl Verdict {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Unhealthy => "unhealthy",
-            Self::NotInjected => "not-injected",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Healthy => 0,
-            Self::Unhealthy => 1,
-            Self::NotInjected => 3,
-            Self::Unknown => 4,
-        }
-    }
-
     /// Returns the verdict that follows from findings.
     pub(crate) fn of(findings: &[Finding]) -> Self {
         let has = |severity| findings.iter().any(|finding| finding.severity == severity);

@@ -4,60 +4,31 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The kinds that can be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Pod,
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-    ReplicaSet,
-    Job,
+enum_table::table! {
+    /// The kinds that can be explained.
+    pub enum Kind(
+        /// Returns the word in `deployment/web`.
+        word: &'static str,
+        /// The short name that kubectl accepts.
+        short: &'static str,
+        /// Returns the API group and the plural, as in URLs and RBAC.
+        resource: (&'static str, &'static str),
+    ) {
+        Pod("pod", "po", ("", "pods")),
+        Deployment("deployment", "deploy", ("apps", "deployments")),
+        StatefulSet("statefulset", "sts", ("apps", "statefulsets")),
+        DaemonSet("daemonset", "ds", ("apps", "daemonsets")),
+        ReplicaSet("replicaset", "rs", ("apps", "replicasets")),
+        Job("job", "job", ("batch", "jobs")),
+    }
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Pod, Self::Deployment, Self::StatefulSet, Self::DaemonSet, Self::ReplicaSet, Self::Job];
-
-    /// Returns the word in `deployment/web`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pod => "pod",
-            Self::Deployment => "deployment",
-            Self::StatefulSet => "statefulset",
-            Self::DaemonSet => "daemonset",
-            Self::ReplicaSet => "replicaset",
-            Self::Job => "job",
-        }
-    }
-
-    /// Returns the API group and the plural, as in URLs and RBAC.
-    pub fn resource(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Pod => ("", "pods"),
-            Self::Deployment => ("apps", "deployments"),
-            Self::StatefulSet => ("apps", "statefulsets"),
-            Self::DaemonSet => ("apps", "daemonsets"),
-            Self::ReplicaSet => ("apps", "replicasets"),
-            Self::Job => ("batch", "jobs"),
-        }
-    }
-
     /// Parses the singular, the plural or the short name, in any case, as kubectl does.
     fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let text = text.split('.').next().unwrap_or_default();
-        let short = |kind: Self| match kind {
-            Self::Pod => "po",
-            Self::Deployment => "deploy",
-            Self::StatefulSet => "sts",
-            Self::DaemonSet => "ds",
-            Self::ReplicaSet => "rs",
-            Self::Job => "job",
-        };
-        Self::ALL
-            .into_iter()
-            .find(|kind| text == kind.word() || text == kind.resource().1 || text == short(*kind))
+        Self::ALL.into_iter().find(|kind| [kind.word(), kind.resource().1, kind.short()].contains(&text))
     }
 }
 

@@ -180,7 +180,7 @@ fn the_page_lists_every_code_and_exit_code() {
     for code in Code::ALL {
         assert!(page.contains(&format!("| `{}` |", code.word())), "{}", code.word());
     }
-    for verdict in [Verdict::Healthy, Verdict::Unhealthy, Verdict::NotInjected, Verdict::Unknown] {
+    for verdict in Verdict::ALL {
         assert!(
             page.contains(&format!("| {} | {}", verdict.exit_code(), verdict.word())),
             "{}",

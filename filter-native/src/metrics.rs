@@ -6,14 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use app_health_filter::host::LogLevel;
-use app_health_filter::metrics::{
-    CONFIG_REJECTED_TOTAL, Definition, Family, Metric, MetricsHost, PROBE_SUCCESS, PROBES_TOTAL,
-    UNKNOWN_PROBES_TOTAL,
-};
+use app_health_filter::metrics::{Definition, Family, Metric, MetricsHost};
 
 use crate::abi::{self, EnvoyConfig};
-
-const FAMILIES: [&Family; 4] = [&PROBES_TOTAL, &PROBE_SUCCESS, &UNKNOWN_PROBES_TOTAL, &CONFIG_REJECTED_TOTAL];
 
 /// What the configurations of this process have in common.
 static SHARED: Mutex<Shared> = Mutex::new(Shared { configurations: 0, series: BTreeSet::new() });
@@ -23,7 +18,7 @@ struct Shared {
     /// The number of configurations that exist. Envoy keeps the values of the series while there is one.
     configurations: usize,
     /// Every series with labels that was defined.
-    series: BTreeSet<(usize, Vec<String>)>,
+    series: BTreeSet<(Family, Vec<String>)>,
 }
 
 fn shared() -> MutexGuard<'static, Shared> {
@@ -52,37 +47,34 @@ impl Drop for ConfigurationCount {
     }
 }
 
-/// The ids of the families in one configuration, in the order of [`FAMILIES`].
+/// The ids of the families in one configuration, in the order of [`Family::ALL`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FamilyIds([usize; FAMILIES.len()]);
+pub(crate) struct FamilyIds([usize; Family::ALL.len()]);
 
 impl FamilyIds {
     /// Defines all families, and touches the series of former configurations so that they keep their
     /// values. Returns `None` if Envoy refuses.
     pub(crate) fn define(envoy: EnvoyConfig) -> Option<Self> {
-        let mut ids = [0; FAMILIES.len()];
-        for (id, family) in ids.iter_mut().zip(FAMILIES) {
+        let mut ids = Self([0; Family::ALL.len()]);
+        for (id, family) in ids.0.iter_mut().zip(Family::ALL) {
             *id = envoy.define(family)?;
         }
-        for (number, labels) in &shared().series {
-            if let (Some(id), Some(family)) = (ids.get(*number), FAMILIES.get(*number)) {
-                envoy.increment(family, *id, labels.iter().map(String::as_str), 0);
-            }
+        for (family, labels) in &shared().series {
+            envoy.increment(*family, ids.id(*family), labels.iter().map(String::as_str), 0);
         }
-        Some(Self(ids))
+        Some(ids)
     }
 
     /// Remembers a series, and returns the id of its family.
     pub(crate) fn remember(&self, metric: Metric<'_>) -> Definition {
-        let number = match metric {
-            Metric::ProbesTotal(..) => 0,
-            Metric::ProbeSuccess(_) => 1,
-            Metric::UnknownProbesTotal => 2,
-            Metric::ConfigRejectedTotal => 3,
-        };
+        let family = metric.family();
         let labels: Vec<String> = metric.label_values().map(str::to_owned).collect();
-        let is_new = !labels.is_empty() && shared().series.insert((number, labels));
-        Definition { id: self.0.get(number).copied().unwrap_or_default(), is_new }
+        let is_new = !labels.is_empty() && shared().series.insert((family, labels));
+        Definition { id: self.id(family), is_new }
+    }
+
+    fn id(&self, family: Family) -> usize {
+        self.0.get(family as usize).copied().unwrap_or_default()
     }
 }
 

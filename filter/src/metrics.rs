@@ -9,48 +9,46 @@ use crate::stats::LogLimiter;
 /// A counter or a gauge with its labels.
 #[derive(Clone, Copy, Debug)]
 pub enum Metric<'a> {
-    /// Counts the results of a prober by reason.
     ProbesTotal(&'a ProbePath, Reason),
-    /// The last result of a prober: 1 for success, 0 for failure.
     ProbeSuccess(&'a ProbePath),
-    /// Counts the requests that were answered with `unknown_probe`.
     UnknownProbesTotal,
-    /// Counts the configurations that were rejected.
     ConfigRejectedTotal,
 }
 
-/// The name, type and labels that metrics have in common.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Family {
-    pub name: &'static str,
-    pub is_gauge: bool,
-    pub labels: &'static [&'static str],
+enum_table::table! {
+    /// What metrics that differ in the values of their labels have in common.
+    #[derive(PartialOrd, Ord)]
+    pub enum Family(
+        name: &'static str,
+        is_gauge: bool,
+        labels: &'static [&'static str],
+    ) {
+        /// Counts the results of a prober by reason.
+        ProbesTotal("app_health_probes_total", false, &["container", "kind", "reason"]),
+        /// The last result of a prober: 1 for success, 0 for failure.
+        ProbeSuccess("app_health_probe_success", true, &["container", "kind"]),
+        /// Counts the requests that were answered with `unknown_probe`.
+        UnknownProbesTotal("app_health_unknown_probes_total", false, &[]),
+        /// Counts the configurations that were rejected.
+        ConfigRejectedTotal("app_health_config_rejected_total", false, &[]),
+    }
 }
 
-pub const PROBES_TOTAL: Family =
-    Family { name: "app_health_probes_total", is_gauge: false, labels: &["container", "kind", "reason"] };
-pub const PROBE_SUCCESS: Family =
-    Family { name: "app_health_probe_success", is_gauge: true, labels: &["container", "kind"] };
-pub const UNKNOWN_PROBES_TOTAL: Family =
-    Family { name: "app_health_unknown_probes_total", is_gauge: false, labels: &[] };
-pub const CONFIG_REJECTED_TOTAL: Family =
-    Family { name: "app_health_config_rejected_total", is_gauge: false, labels: &[] };
-
 impl<'a> Metric<'a> {
-    pub fn family(&self) -> &'static Family {
+    pub fn family(&self) -> Family {
         match self {
-            Self::ProbesTotal(..) => &PROBES_TOTAL,
-            Self::ProbeSuccess(_) => &PROBE_SUCCESS,
-            Self::UnknownProbesTotal => &UNKNOWN_PROBES_TOTAL,
-            Self::ConfigRejectedTotal => &CONFIG_REJECTED_TOTAL,
+            Self::ProbesTotal(..) => Family::ProbesTotal,
+            Self::ProbeSuccess(_) => Family::ProbeSuccess,
+            Self::UnknownProbesTotal => Family::UnknownProbesTotal,
+            Self::ConfigRejectedTotal => Family::ConfigRejectedTotal,
         }
     }
 
     /// Returns the name with its labels as Envoy's stats tags expect them: `;name=value` for each.
     pub fn tagged_name(&self) -> String {
         let family = self.family();
-        let mut name = family.name.to_owned();
-        for (label, value) in family.labels.iter().zip(self.label_values()) {
+        let mut name = family.name().to_owned();
+        for (label, value) in family.labels().iter().zip(self.label_values()) {
             for part in [";", label, "=", value] {
                 name.push_str(part);
             }

@@ -30,46 +30,33 @@ pub struct PodContext<'a> {
     pub claims: &'a [Value],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PodOutcome {
-    Injected,
-    /// The Pod had a sidecar and was changed.
-    Rewritten,
-    Unchanged,
-    /// The Pod is not subject to injection.
-    Skipped,
-}
-
-impl PodOutcome {
-    /// Returns the word in the audit annotation, the metric and the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Injected => "injected",
-            Self::Rewritten => "rewritten",
-            Self::Unchanged => "unchanged",
-            Self::Skipped => "skipped",
-        }
+enum_table::table! {
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum PodOutcome(
+        /// Returns the word in the audit annotation, the metric and the log.
+        word: &'static str,
+    ) {
+        Injected("injected"),
+        /// The Pod had a sidecar and was changed.
+        Rewritten("rewritten"),
+        Unchanged("unchanged"),
+        /// The Pod is not subject to injection.
+        Skipped("skipped"),
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ProbeResult {
-    /// The probe now targets the proxy.
-    Rewritten,
-    /// The probe targeted the proxy already.
-    AlreadyRewritten,
-    /// The probe was not changed.
-    NotRewritten,
-}
-
-impl ProbeResult {
-    /// Returns the word in the metric.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Rewritten => "rewritten",
-            Self::AlreadyRewritten => "already_rewritten",
-            Self::NotRewritten => "not_rewritten",
-        }
+enum_table::table! {
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum ProbeResult(
+        /// Returns the word in the metric.
+        word: &'static str,
+    ) {
+        /// The probe now targets the proxy.
+        Rewritten("rewritten"),
+        /// The probe targeted the proxy already.
+        AlreadyRewritten("already_rewritten"),
+        /// The probe was not changed.
+        NotRewritten("not_rewritten"),
     }
 }
 

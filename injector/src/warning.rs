@@ -7,106 +7,73 @@ use serde_json::Value;
 /// The maximum length of a value in a warning, in bytes.
 const EXCERPT: usize = 64;
 
-/// The kind of a warning. The set is closed, so that it can be the label of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
-    /// A label or annotation has an invalid value.
-    Annotation,
-    /// The annotations would exceed the limit of Kubernetes.
-    AnnotationSize,
-    /// The probe of an init container that starts before the proxy.
-    BeforeProxy,
-    /// A probe with no handler, with several handlers, or with an unknown field.
-    Handler,
-    /// Hold was switched off for a native sidecar, which always starts first.
-    Hold,
-    /// A `postStart` hook may run before the proxy is running.
-    HookEarly,
-    /// The Pod declares a hook of the sidecar, which is kept.
-    HookKept,
-    /// A `tcpSocket` hook, which kubelet does not support.
-    HookTcp,
-    /// A probe of another host than the Pod.
-    Host,
-    /// The Pod uses the network of the node.
-    HostNetwork,
-    /// A probe of an ordinary init container.
-    Init,
-    /// A classic sidecar in a Job.
-    Job,
-    /// A value that `probe` rejects, or a malformed Pod.
-    Malformed,
-    /// A container name that is not valid in a path, or not unique.
-    Name,
-    /// A port name that the container does not declare.
-    NamedPort,
-    /// Injection was requested, but the mode is rewrite-only.
-    NoSidecar,
-    /// A probe that targets the proxy, which has no entry for it.
-    Orphan,
-    /// The Pod has Istio's sidecar.
-    OtherInjector,
-    /// A probe of the proxy itself.
-    OwnPort,
-    /// The Pod's own limits are too low for the sidecar.
-    PodResources,
-    /// A container declares a port of the proxy.
-    PortClash,
-    /// The sidecar changes the QoS class of the Pod.
-    Qos,
-    /// The sidecar cannot start with the security context of the Pod.
-    SecurityContext,
-    /// A container with the sidecar's name is not a sidecar, or there are several.
-    Sidecar,
-    /// The status port is 0.
-    StatusPort,
-    /// The existing table of probes cannot be parsed.
-    Table,
-    /// The table of probes would be too large.
-    TableSize,
-    /// The Pod was injected from another template.
-    TemplateChanged,
-    /// A name in the template is already used in the Pod.
-    TemplateName,
-    /// The Pod runs on a Windows node.
-    Windows,
-}
-
-impl Code {
-    /// Returns the word in the text of the warning and in the label of the metric.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Annotation => "annotation",
-            Self::AnnotationSize => "annotation-size",
-            Self::BeforeProxy => "before-proxy",
-            Self::Handler => "handler",
-            Self::Hold => "hold",
-            Self::HookEarly => "hook-early",
-            Self::HookKept => "hook-kept",
-            Self::HookTcp => "hook-tcp",
-            Self::Host => "host",
-            Self::HostNetwork => "host-network",
-            Self::Init => "init",
-            Self::Job => "job",
-            Self::Malformed => "malformed",
-            Self::Name => "name",
-            Self::NamedPort => "named-port",
-            Self::NoSidecar => "no-sidecar",
-            Self::Orphan => "orphan",
-            Self::OtherInjector => "other-injector",
-            Self::OwnPort => "own-port",
-            Self::PodResources => "pod-resources",
-            Self::PortClash => "port-clash",
-            Self::Qos => "qos",
-            Self::SecurityContext => "security-context",
-            Self::Sidecar => "sidecar",
-            Self::StatusPort => "status-port",
-            Self::Table => "table",
-            Self::TableSize => "table-size",
-            Self::TemplateChanged => "template-changed",
-            Self::TemplateName => "template-name",
-            Self::Windows => "windows",
-        }
+enum_table::table! {
+    /// The kind of a warning. The set is closed, so that it can be the label of a metric.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Code(
+        /// Returns the word in the text of the warning and in the label of the metric.
+        word: &'static str,
+    ) {
+        /// A label or annotation has an invalid value.
+        Annotation("annotation"),
+        /// The annotations would exceed the limit of Kubernetes.
+        AnnotationSize("annotation-size"),
+        /// The probe of an init container that starts before the proxy.
+        BeforeProxy("before-proxy"),
+        /// A probe with no handler, with several handlers, or with an unknown field.
+        Handler("handler"),
+        /// Hold was switched off for a native sidecar, which always starts first.
+        Hold("hold"),
+        /// A `postStart` hook may run before the proxy is running.
+        HookEarly("hook-early"),
+        /// The Pod declares a hook of the sidecar, which is kept.
+        HookKept("hook-kept"),
+        /// A `tcpSocket` hook, which kubelet does not support.
+        HookTcp("hook-tcp"),
+        /// A probe of another host than the Pod.
+        Host("host"),
+        /// The Pod uses the network of the node.
+        HostNetwork("host-network"),
+        /// A probe of an ordinary init container.
+        Init("init"),
+        /// A classic sidecar in a Job.
+        Job("job"),
+        /// A value that `probe` rejects, or a malformed Pod.
+        Malformed("malformed"),
+        /// A container name that is not valid in a path, or not unique.
+        Name("name"),
+        /// A port name that the container does not declare.
+        NamedPort("named-port"),
+        /// Injection was requested, but the mode is rewrite-only.
+        NoSidecar("no-sidecar"),
+        /// A probe that targets the proxy, which has no entry for it.
+        Orphan("orphan"),
+        /// The Pod has Istio's sidecar.
+        OtherInjector("other-injector"),
+        /// A probe of the proxy itself.
+        OwnPort("own-port"),
+        /// The Pod's own limits are too low for the sidecar.
+        PodResources("pod-resources"),
+        /// A container declares a port of the proxy.
+        PortClash("port-clash"),
+        /// The sidecar changes the QoS class of the Pod.
+        Qos("qos"),
+        /// The sidecar cannot start with the security context of the Pod.
+        SecurityContext("security-context"),
+        /// A container with the sidecar's name is not a sidecar, or there are several.
+        Sidecar("sidecar"),
+        /// The status port is 0.
+        StatusPort("status-port"),
+        /// The existing table of probes cannot be parsed.
+        Table("table"),
+        /// The table of probes would be too large.
+        TableSize("table-size"),
+        /// The Pod was injected from another template.
+        TemplateChanged("template-changed"),
+        /// A name in the template is already used in the Pod.
+        TemplateName("template-name"),
+        /// The Pod runs on a Windows node.
+        Windows("windows"),
     }
 }
 

@@ -2,33 +2,29 @@
 
 use std::fmt;
 
-/// The kind of a container's probe or lifecycle hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ProbeKind {
-    /// The container's `livenessProbe`.
-    Livez,
-    /// The container's `readinessProbe`.
-    Readyz,
-    /// The container's `startupProbe`.
-    Startupz,
-    /// The container's `lifecycle.preStop`.
-    Prestopz,
-    /// The container's `lifecycle.postStart`.
-    Poststartz,
+enum_table::table! {
+    /// The kind of a container's probe or lifecycle hook.
+    #[derive(PartialOrd, Ord)]
+    pub enum ProbeKind(
+        /// Returns the last segment of the path, which is also the label `kind` of the metrics.
+        word: &'static str,
+        /// Returns the prefix of the path.
+        prefix: &'static str,
+    ) {
+        /// The container's `livenessProbe`.
+        Livez("livez", "/app-health/"),
+        /// The container's `readinessProbe`.
+        Readyz("readyz", "/app-health/"),
+        /// The container's `startupProbe`.
+        Startupz("startupz", "/app-health/"),
+        /// The container's `lifecycle.preStop`.
+        Prestopz("prestopz", "/app-lifecycle/"),
+        /// The container's `lifecycle.postStart`.
+        Poststartz("poststartz", "/app-lifecycle/"),
+    }
 }
 
 impl ProbeKind {
-    /// Returns the last segment of the path, which is also the label `kind` of the metrics.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Livez => "livez",
-            Self::Readyz => "readyz",
-            Self::Startupz => "startupz",
-            Self::Prestopz => "prestopz",
-            Self::Poststartz => "poststartz",
-        }
-    }
-
     /// Returns true for a lifecycle hook: kubelet treats any HTTP response as success and sets no
     /// timeout.
     pub fn is_hook(self) -> bool {
@@ -53,15 +49,8 @@ impl ProbePath {
     pub fn parse(path: &str) -> Option<Self> {
         let (prefix, rest) =
             PREFIXES.iter().find_map(|prefix| Some((*prefix, path.strip_prefix(prefix)?)))?;
-        let (container, kind) = rest.split_once('/')?;
-        let kind = match (prefix, kind) {
-            ("/app-health/", "livez") => ProbeKind::Livez,
-            ("/app-health/", "readyz") => ProbeKind::Readyz,
-            ("/app-health/", "startupz") => ProbeKind::Startupz,
-            ("/app-lifecycle/", "prestopz") => ProbeKind::Prestopz,
-            ("/app-lifecycle/", "poststartz") => ProbeKind::Poststartz,
-            _ => return None,
-        };
+        let (container, word) = rest.split_once('/')?;
+        let kind = ProbeKind::ALL.into_iter().find(|kind| kind.prefix() == prefix && kind.word() == word)?;
         let named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let valid = (1..=253).contains(&container.len()) && container.bytes().all(named);
         valid.then(|| Self { container: container.into(), kind })
@@ -80,8 +69,7 @@ impl ProbePath {
 
 impl fmt::Display for ProbePath {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let prefix = if self.kind.is_hook() { "/app-lifecycle" } else { "/app-health" };
-        write!(formatter, "{prefix}/{}/{}", self.container, self.kind.word())
+        write!(formatter, "{}{}/{}", self.kind.prefix(), self.container, self.kind.word())
     }
 }
 

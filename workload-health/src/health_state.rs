@@ -12,26 +12,18 @@ pub use outcome::{HealthReason, Outcome, Unhealthy};
 
 use crate::workload_probe::Thresholds;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
-    /// No threshold has been reached yet, or no probe is configured.
-    Unknown,
-    /// The workload may receive traffic.
-    Healthy,
-    /// The workload must not receive traffic.
-    Unhealthy,
-}
-
-impl State {
-    pub const ALL: [Self; 3] = [Self::Unknown, Self::Healthy, Self::Unhealthy];
-
-    /// Returns the name of the state as in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Unknown => "Unknown",
-            Self::Healthy => "Healthy",
-            Self::Unhealthy => "Unhealthy",
-        }
+enum_table::table! {
+    #[derive(PartialOrd, Ord)]
+    pub enum State(
+        /// Returns the name of the state as in reports.
+        word: &'static str,
+    ) {
+        /// No threshold has been reached yet, or no probe is configured.
+        Unknown("Unknown"),
+        /// The workload may receive traffic.
+        Healthy("Healthy"),
+        /// The workload must not receive traffic.
+        Unhealthy("Unhealthy"),
     }
 }
 

@@ -205,7 +205,7 @@ fn filter_table(
     match filter {
         Some(FilterChoice { form, reason }) => {
             rows.push(row("form of the filter", form.word().to_owned()));
-            rows.push(row("chosen because", reason.to_string()));
+            rows.push(row("chosen because", reason.text().to_owned()));
         }
         None => rows.push(row("form of the filter", "unknown, the agent did not render it".to_owned())),
     }

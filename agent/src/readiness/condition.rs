@@ -1,35 +1,21 @@
 //! The readiness conditions and their names.
 
-/// Readiness condition; Envoy is ready if all conditions are met. `Ord` is the order of the names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Condition {
-    Admin,
-    /// Clusters were received, or are static.
-    Clusters,
-    /// The probe listener and the filter answer.
-    DataPath,
-    Drain,
-    /// Listeners were received, or are static.
-    Listeners,
-    Live,
-    Process,
-    Shutdown,
-    Workers,
-}
-
-impl Condition {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Clusters => "clusters",
-            Self::DataPath => "data-path",
-            Self::Drain => "drain",
-            Self::Listeners => "listeners",
-            Self::Live => "live",
-            Self::Process => "process",
-            Self::Shutdown => "shutdown",
-            Self::Workers => "workers",
-        }
+enum_table::table! {
+    /// Readiness condition; Envoy is ready if all conditions are met. `Ord` is the order of the names.
+    #[derive(PartialOrd, Ord)]
+    pub enum Condition(name: &'static str) {
+        Admin("admin"),
+        /// Clusters were received, or are static.
+        Clusters("clusters"),
+        /// The probe listener and the filter answer.
+        DataPath("data-path"),
+        Drain("drain"),
+        /// Listeners were received, or are static.
+        Listeners("listeners"),
+        Live("live"),
+        Process("process"),
+        Shutdown("shutdown"),
+        Workers("workers"),
     }
 }
 

@@ -7,27 +7,16 @@ use serde_json::{Value, json};
 
 use super::Condition;
 
-/// Phase of Envoy and the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// This Envoy process has not been ready yet.
-    Starting,
-    Ready,
-    /// This Envoy process was ready and is not ready any more.
-    NotReady,
-    Draining,
-    Terminating,
-}
-
-impl Phase {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::NotReady => "not-ready",
-            Self::Draining => "draining",
-            Self::Terminating => "terminating",
-        }
+enum_table::table! {
+    /// Phase of Envoy and the agent.
+    pub enum Phase(name: &'static str) {
+        /// This Envoy process has not been ready yet.
+        Starting("starting"),
+        Ready("ready"),
+        /// This Envoy process was ready and is not ready any more.
+        NotReady("not-ready"),
+        Draining("draining"),
+        Terminating("terminating"),
     }
 }
 

@@ -1,21 +1,25 @@
 //! Counts the lines of a source that are not part of the merged metrics, by reason.
 
-/// Reason why a line is not part of the merged metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropReason {
-    TooLong,
-    NotUtf8,
-    InvalidName,
-    InvalidLabels,
-    DuplicateLabel,
-    /// The name is valid only in quotes, and the scraper does not accept such names.
-    QuotedName,
-    InvalidValue,
-    InvalidTimestamp,
-    /// `le` of a histogram, or `quantile` of a summary.
-    InvalidBound,
-    InvalidType,
-    TooManyFamilies,
+enum_table::table! {
+    /// Reason why a line is not part of the merged metrics.
+    pub enum DropReason(
+        /// Returns the reason as a metric label.
+        word: &'static str,
+    ) {
+        TooLong("too_long"),
+        NotUtf8("not_utf8"),
+        InvalidName("invalid_name"),
+        InvalidLabels("invalid_labels"),
+        DuplicateLabel("duplicate_label"),
+        /// The name is valid only in quotes, and the scraper does not accept such names.
+        QuotedName("quoted_name"),
+        InvalidValue("invalid_value"),
+        InvalidTimestamp("invalid_timestamp"),
+        /// `le` of a histogram, or `quantile` of a summary.
+        InvalidBound("invalid_bound"),
+        InvalidType("invalid_type"),
+        TooManyFamilies("too_many_families"),
+    }
 }
 
 /// Lines that were dropped for one reason.
@@ -29,39 +33,6 @@ pub struct DroppedLines {
 /// Dropped lines of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped([DroppedLines; DropReason::ALL.len()]);
-
-impl DropReason {
-    pub const ALL: [Self; 11] = [
-        Self::TooLong,
-        Self::NotUtf8,
-        Self::InvalidName,
-        Self::InvalidLabels,
-        Self::DuplicateLabel,
-        Self::QuotedName,
-        Self::InvalidValue,
-        Self::InvalidTimestamp,
-        Self::InvalidBound,
-        Self::InvalidType,
-        Self::TooManyFamilies,
-    ];
-
-    /// Returns the reason as a metric label.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::TooLong => "too_long",
-            Self::NotUtf8 => "not_utf8",
-            Self::InvalidName => "invalid_name",
-            Self::InvalidLabels => "invalid_labels",
-            Self::DuplicateLabel => "duplicate_label",
-            Self::QuotedName => "quoted_name",
-            Self::InvalidValue => "invalid_value",
-            Self::InvalidTimestamp => "invalid_timestamp",
-            Self::InvalidBound => "invalid_bound",
-            Self::InvalidType => "invalid_type",
-            Self::TooManyFamilies => "too_many_families",
-        }
-    }
-}
 
 impl Dropped {
     pub(super) fn add(&mut self, reason: DropReason, line: u64) {

@@ -15,14 +15,14 @@ pub(crate) struct EnvoyConfig(*mut c_void);
 /// with buffers that live longer than the call.
 impl EnvoyConfig {
     /// Defines a family of metrics and returns its id; `None` if Envoy refuses.
-    pub(crate) fn define(self, family: &Family) -> Option<usize> {
-        let define: Define = match family.is_gauge {
+    pub(crate) fn define(self, family: Family) -> Option<usize> {
+        let define: Define = match family.is_gauge() {
             true => envoy_dynamic_module_callback_http_filter_config_define_gauge,
             false => envoy_dynamic_module_callback_http_filter_config_define_counter,
         };
         let mut labels: Vec<Buffer> =
-            family.labels.iter().map(|label| Buffer::new(label.as_bytes())).collect();
-        let (name, mut id) = (Buffer::new(family.name.as_bytes()), 0);
+            family.labels().iter().map(|label| Buffer::new(label.as_bytes())).collect();
+        let (name, mut id) = (Buffer::new(family.name().as_bytes()), 0);
         // SAFETY: see above.
         let result = unsafe { define(self.0, name, labels.as_mut_ptr(), labels.len(), &raw mut id) };
         (result == 0).then_some(id)
@@ -31,12 +31,12 @@ impl EnvoyConfig {
     /// Adds to a counter or gauge with these label values.
     pub(crate) fn increment<'a>(
         self,
-        family: &Family,
+        family: Family,
         id: usize,
         labels: impl Iterator<Item = &'a str>,
         by: u64,
     ) {
-        let increment: Update = match family.is_gauge {
+        let increment: Update = match family.is_gauge() {
             true => envoy_dynamic_module_callback_http_filter_config_increment_gauge,
             false => envoy_dynamic_module_callback_http_filter_config_increment_counter,
         };

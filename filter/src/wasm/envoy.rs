@@ -66,7 +66,7 @@ impl MetricsHost for Envoy {
             }
             Err(place) => place,
         };
-        let kind = if metric.family().is_gauge { MetricType::Gauge } else { MetricType::Counter };
+        let kind = if metric.family().is_gauge() { MetricType::Gauge } else { MetricType::Counter };
         let id = usize::try_from(hostcalls::define_metric(kind, &name).ok()?).ok()?;
         self.ids.insert(place, (name, id));
         Some(Definition { id, is_new: true })

@@ -35,8 +35,10 @@ impl FilterFile {
         let target = workspace.join(target.unwrap_or_else(|| "target".into()));
         let built = target.join("wasm32-unknown-unknown/wasm/app_health_filter.wasm");
         let sources = [
+            "enum-table/src",
             "filter/src",
             "probe/src",
+            "enum-table/Cargo.toml",
             "filter/Cargo.toml",
             "probe/Cargo.toml",
             "Cargo.toml",

@@ -47,90 +47,40 @@ impl Unhealthy {
     }
 }
 
-/// The reason of a workload's state. The words are a public interface: reports, metrics and
-/// conditions contain them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HealthReason {
-    AwaitingVerdict,
-    NoProbe,
-    /// As many probes in a row have succeeded as the success threshold requires.
-    ProbeSucceeded,
-    /// The application responded with a status outside 200 to 399.
-    HttpStatus,
-    /// The response is not valid in the protocol of the probe.
-    BadResponse,
-    Tls,
-    ConnectionRefused,
-    Unreachable,
-    Timeout,
-    GrpcNotServing,
-    GrpcStatus,
-    /// The command exited with a code other than 0, or was killed by a signal.
-    ExecExit,
-    ExecTimeout,
-    /// The probe cannot be run on this machine.
-    CannotRun,
-    /// The target is not an address of this machine.
-    TargetNotLocal,
-    /// Envoy is not ready, so the application was not probed.
-    EnvoyNotReady,
-    Draining,
-    Terminating,
-}
-
-impl HealthReason {
-    /// All reasons, in the order of their definition.
-    pub const ALL: [Self; 18] = [
-        Self::AwaitingVerdict,
-        Self::NoProbe,
-        Self::ProbeSucceeded,
-        Self::HttpStatus,
-        Self::BadResponse,
-        Self::Tls,
-        Self::ConnectionRefused,
-        Self::Unreachable,
-        Self::Timeout,
-        Self::GrpcNotServing,
-        Self::GrpcStatus,
-        Self::ExecExit,
-        Self::ExecTimeout,
-        Self::CannotRun,
-        Self::TargetNotLocal,
-        Self::EnvoyNotReady,
-        Self::Draining,
-        Self::Terminating,
-    ];
-
-    /// Returns the name of the reason as in reports.
-    pub fn word(self) -> &'static str {
-        self.row().0
-    }
-
-    pub fn text(self) -> &'static str {
-        self.row().1
-    }
-
-    fn row(self) -> (&'static str, &'static str) {
-        match self {
-            Self::AwaitingVerdict => ("AwaitingVerdict", "no verdict yet"),
-            Self::NoProbe => ("NoProbe", "no probe is configured"),
-            Self::ProbeSucceeded => ("ProbeSucceeded", "the probe succeeded"),
-            Self::HttpStatus => ("HttpStatus", "the application responded with a failure status"),
-            Self::BadResponse => ("BadResponse", "not a valid response"),
-            Self::Tls => ("Tls", "TLS handshake failed"),
-            Self::ConnectionRefused => ("ConnectionRefused", "connection refused"),
-            Self::Unreachable => ("Unreachable", "the address cannot be reached"),
-            Self::Timeout => ("Timeout", "no response within the timeout"),
-            Self::GrpcNotServing => ("GrpcNotServing", "the service is not serving"),
-            Self::GrpcStatus => ("GrpcStatus", "the health call failed"),
-            Self::ExecExit => ("ExecExit", "the command failed"),
-            Self::ExecTimeout => ("ExecTimeout", "the command did not exit within the timeout"),
-            Self::CannotRun => ("CannotRun", "the probe cannot be run"),
-            Self::TargetNotLocal => ("TargetNotLocal", "the target is not this machine"),
-            Self::EnvoyNotReady => ("EnvoyNotReady", "Envoy is not ready"),
-            Self::Draining => ("Draining", "the agent is draining"),
-            Self::Terminating => ("Terminating", "the agent is terminating"),
-        }
+enum_table::table! {
+    /// The reason of a workload's state. The words are a public interface: reports, metrics and
+    /// conditions contain them.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum HealthReason(
+        /// Returns the name of the reason as in reports.
+        word: &'static str,
+        text: &'static str,
+    ) {
+        AwaitingVerdict("AwaitingVerdict", "no verdict yet"),
+        NoProbe("NoProbe", "no probe is configured"),
+        /// As many probes in a row have succeeded as the success threshold requires.
+        ProbeSucceeded("ProbeSucceeded", "the probe succeeded"),
+        /// The application responded with a status outside 200 to 399.
+        HttpStatus("HttpStatus", "the application responded with a failure status"),
+        /// The response is not valid in the protocol of the probe.
+        BadResponse("BadResponse", "not a valid response"),
+        Tls("Tls", "TLS handshake failed"),
+        ConnectionRefused("ConnectionRefused", "connection refused"),
+        Unreachable("Unreachable", "the address cannot be reached"),
+        Timeout("Timeout", "no response within the timeout"),
+        GrpcNotServing("GrpcNotServing", "the service is not serving"),
+        GrpcStatus("GrpcStatus", "the health call failed"),
+        /// The command exited with a code other than 0, or was killed by a signal.
+        ExecExit("ExecExit", "the command failed"),
+        ExecTimeout("ExecTimeout", "the command did not exit within the timeout"),
+        /// The probe cannot be run on this machine.
+        CannotRun("CannotRun", "the probe cannot be run"),
+        /// The target is not an address of this machine.
+        TargetNotLocal("TargetNotLocal", "the target is not this machine"),
+        /// Envoy is not ready, so the application was not probed.
+        EnvoyNotReady("EnvoyNotReady", "Envoy is not ready"),
+        Draining("Draining", "the agent is draining"),
+        Terminating("Terminating", "the agent is terminating"),
     }
 }
 

@@ -57,26 +57,16 @@ pub(super) struct ProbeSource {
     error: Option<String>,
 }
 
-/// Result of evaluating a file or a pushed probe, used as a metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApplyResult {
-    /// The probe in force has changed.
-    Applied,
-    Unchanged,
-    /// A pushed probe was ignored because `--workload-group` is set.
-    Ignored,
-    /// The configuration is invalid, and the previous one stays in force.
-    Rejected,
-}
-
-impl ApplyResult {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Applied => "applied",
-            Self::Unchanged => "unchanged",
-            Self::Ignored => "ignored",
-            Self::Rejected => "refused",
-        }
+enum_table::table! {
+    /// Result of evaluating a file or a pushed probe, used as a metric label.
+    pub(super) enum ApplyResult(as_str: &'static str) {
+        /// The probe in force has changed.
+        Applied("applied"),
+        Unchanged("unchanged"),
+        /// A pushed probe was ignored because `--workload-group` is set.
+        Ignored("ignored"),
+        /// The configuration is invalid, and the previous one stays in force.
+        Rejected("refused"),
     }
 }
 
