@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-/// The places that anybody may take.
+/// The places that any client may take.
 const SHARED: u32 = 8;
 /// The places of each client beyond those, and of all clients together.
 const PER_CLIENT: u32 = 2;

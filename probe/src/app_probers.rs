@@ -9,7 +9,8 @@ use crate::error::ConfigError;
 use crate::json::Json;
 use crate::path::ProbePath;
 use crate::ports::ProxyPorts;
-use crate::prober::{GrpcMode, Handler, Prober, ReadContext, Scheme};
+use crate::prober::{GrpcMode, Handler, Prober, ReadContext};
+use crate::scheme::Scheme;
 
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PROBERS: usize = 10_000;

@@ -23,6 +23,7 @@ pub mod prober;
 pub mod reason;
 pub mod redirect;
 pub mod request;
+pub mod scheme;
 pub mod url;
 
 pub use app_probers::AppProbers;
@@ -30,7 +31,8 @@ pub use error::ConfigError;
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};
 pub use ports::ProxyPorts;
-pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSocket};
+pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, TcpSocket};
 pub use reason::Reason;
 pub use redirect::Redirect;
 pub use request::{Connection, Request, UserAgent};
+pub use scheme::Scheme;

@@ -6,6 +6,7 @@ use crate::error::ConfigError;
 use crate::json::{self, Json};
 use crate::path::ProbeKind;
 use crate::ports::ProxyPorts;
+use crate::scheme::Scheme;
 use crate::url::Url;
 
 const MAX_HEADERS: usize = 100;
@@ -64,25 +65,6 @@ pub struct Grpc {
     pub service: String,
     /// The mode, by default plaintext.
     pub mode: GrpcMode,
-}
-
-/// The value of `httpGet.scheme`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// Plaintext HTTP/1.1.
-    Http,
-    /// TLS without certificate verification; ALPN selects HTTP/2 or HTTP/1.1.
-    Https,
-}
-
-impl Scheme {
-    /// Returns the scheme as in a URL, in lower case.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
 }
 
 /// The value of `grpc.mode` (KEP-4939).

@@ -4,7 +4,7 @@
 //! change the request that the application receives. The functions work on bytes, because a
 //! `Location` may hold any.
 
-use crate::prober::Scheme;
+use crate::scheme::Scheme;
 
 mod escape;
 

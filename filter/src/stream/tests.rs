@@ -134,7 +134,7 @@ fn hooks_answer_only_their_callers() {
             line(Stream::default().on_request_headers(config, &Table::new(head), false))
         };
         assert_eq!(request(&limited, HOOK), expected, "{client}");
-        assert_eq!(request(&limited, HTTP), "forward /a", "{client}: anybody may probe");
+        assert_eq!(request(&limited, HTTP), "forward /a", "{client}: any client may probe");
         assert_eq!(request(&config(), HOOK), "forward /", "{client}: without a limit");
     }
     assert_eq!(request(&mut Stream::default(), &limited, HOOK), "refuse ");

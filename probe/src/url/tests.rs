@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::Url;
-use crate::prober::Scheme;
+use crate::scheme::Scheme;
 
 const AUTHORITY: &str = "10.0.0.5:8080";
 

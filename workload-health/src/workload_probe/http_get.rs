@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::port;
 use crate::fields::{self, Findings, Object};
-use probe::prober::{Header, Scheme};
+use probe::{Header, Scheme};
 
 const PATH_BYTES: usize = 8 << 10;
 const HEADERS: usize = 100;

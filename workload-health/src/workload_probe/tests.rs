@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};
-use probe::prober::{Header, Scheme};
+use probe::{Header, Scheme};
 
 fn parse(probe: &Value) -> (Option<WorkloadProbe>, Vec<String>) {
     match WorkloadProbe::parse(probe) {

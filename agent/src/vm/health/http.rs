@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, LOCATION, USER_AGENT};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
 use hyper::{Request, Response, Uri};
 use probe::Redirect;
-use probe::prober::Scheme;
+use probe::Scheme;
 use probe::url::Url;
 use tokio_rustls::TlsConnector;
 use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
