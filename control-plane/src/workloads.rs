@@ -125,9 +125,9 @@ fn table(view: &Value) -> String {
         let lines = table.lines().map(|line| format!("{}\n", line.trim()));
         lines.collect()
     };
-    for service in view["heldServices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for service in view["selfPreservingServices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         lines.push_str(&format!(
-            "held: {service}: too many machines became silent; if they are gone, run `app-health workloads release`\n"
+            "self-preservation: {service}: too many machines became silent; if they are gone, run `app-health workloads release`\n"
         ));
     }
     for error in view["configErrors"].as_array().into_iter().flatten().filter_map(Value::as_str) {

@@ -8,7 +8,7 @@
 //! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. `registration` binds streams to
 //! entries, `sessions` selects the stream that reports, `reports` applies its reports,
 //! `acknowledgements` acknowledges them once they are stored, `disconnects` handles streams that
-//! end, `deadlines` handles timeouts, `held` those of endpoints that snapshots keep,
+//! end, `deadlines` handles timeouts, `retention` those of entries that snapshots preserve,
 //! `configuration` and `observed` handle changes by the operator
 //! and by other instances, and `reconcile` emits the writes, pushes and events that follow from a
 //! change.
@@ -20,7 +20,6 @@ mod deadlines;
 mod disconnects;
 mod entry;
 mod event;
-mod held;
 mod name;
 mod node;
 mod observed;
@@ -30,6 +29,7 @@ mod reconcile;
 mod record;
 mod registration;
 mod reports;
+mod retention;
 mod sessions;
 mod settings;
 mod stream;
@@ -53,10 +53,10 @@ pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node};
 pub use protocol::{Code, Effect, Input, Report, StreamCommand, StreamId};
 pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
-pub use settings::{Brake, PeerAddressCheck, Settings, UnknownPolicy};
+pub use settings::{PanicThreshold, PeerAddressCheck, Settings, UnknownPolicy};
 pub use timestamp::Timestamp;
 pub use view::{AgentView, ConditionView, WorkloadView};
-pub use workload::{Kept, Presence, Workload};
+pub use workload::{Presence, Preserved, Workload};
 
 /// All entries and the streams of their agents.
 #[derive(Debug)]
@@ -74,11 +74,11 @@ pub struct Entries {
     streams: HashMap<StreamId, Stream>,
     waiting_streams: BTreeSet<(WaitingFor, StreamId)>,
     deadlines: Deadlines,
-    /// Entries whose last stream was lost and that are not deleted yet, because they may be kept as
+    /// Entries whose last stream was lost and that are not deleted yet, because they may be preserved as
     /// endpoints of a service.
     disconnected_candidates: BTreeSet<Key>,
     /// The entries that the last snapshot needs although they are silent or unhealthy.
-    kept: BTreeMap<Key, Kept>,
+    preserved: BTreeMap<Key, Preserved>,
     is_store_unreachable: bool,
     writes: u64,
     /// Wall-clock time at the start of the process, as of the first step.
@@ -115,7 +115,7 @@ impl Entries {
             waiting_streams: BTreeSet::new(),
             deadlines: Deadlines::default(),
             disconnected_candidates: BTreeSet::new(),
-            kept: BTreeMap::new(),
+            preserved: BTreeMap::new(),
             is_store_unreachable: false,
             writes: 0,
             started_at: None,
@@ -151,7 +151,7 @@ impl Entries {
             Input::Replicas { alive, released } => self.set_live_instances(alive, &released),
             Input::EndReporters => self.end_reporters(),
             Input::StoreUnreachable(is_away) => self.set_store_unreachable(is_away),
-            Input::Kept(kept) => self.set_kept(kept),
+            Input::Preserved(preserved) => self.set_preserved(preserved),
             Input::Release { namespace, group } => self.release_held(namespace.as_deref(), group.as_deref()),
             Input::ProcessResumed => self.resume(),
             Input::Tick => {}
@@ -196,7 +196,7 @@ impl Entries {
     /// Returns the entries of `/debug/workloads`, sorted by key.
     pub fn view(&self, now: Duration) -> Vec<WorkloadView> {
         let view = |(key, entry): (&Key, &Entry)| {
-            view::of(key, entry, &self.settings, self.kept.get(key).copied(), now, &self.streams)
+            view::of(key, entry, &self.settings, self.preserved.get(key).copied(), now, &self.streams)
         };
         self.entries.iter().filter_map(view).collect()
     }

@@ -5,11 +5,11 @@
 //! resources are taken from the previous snapshot. Which stream has received what is tracked in
 //! `stream`.
 
-mod brake;
 mod changes;
 mod endpoints;
 mod namespace;
 mod outbound;
+mod panic_threshold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::entries::{Brake, Kept, Timestamp, Workload};
+use crate::entries::{PanicThreshold, Preserved, Timestamp, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service};
 use crate::xds::{self, ClusterSpec};
@@ -40,7 +40,7 @@ pub struct SnapshotSettings {
     pub startup_grace: bool,
     /// Address of the listeners for outbound requests; `None` if there are none.
     pub outbound_listeners: Option<IpAddr>,
-    pub brake: Brake,
+    pub panic_threshold: PanicThreshold,
     /// The time of [`Entries::steady_time`](crate::entries::Entries::steady_time).
     pub now: Timestamp,
 }
@@ -62,9 +62,9 @@ pub struct Snapshot {
     clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
     /// The same clusters by service, to reuse them in the next snapshot.
     services: BTreeMap<Key, Arc<BuiltService>>,
-    kept: BTreeMap<Key, Kept>,
-    /// The services with endpoints that are held although their agents are silent.
-    held_services: BTreeSet<Key>,
+    preserved: BTreeMap<Key, Preserved>,
+    /// The services in self-preservation.
+    self_preserving_services: BTreeSet<Key>,
     /// Listeners and routes, if they are served.
     outbound: Option<Arc<Outbound>>,
     startup_grace: bool,
@@ -101,11 +101,14 @@ impl Snapshot {
         let mut changed = BTreeSet::new();
         for service in config.services.values() {
             let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
-            let held_before = |key: &Key| {
-                previous.and_then(|previous| previous.kept.get(key)).is_some_and(|kept| kept.is_held())
+            let preserved_before = |key: &Key| {
+                previous
+                    .and_then(|previous| previous.preserved.get(key))
+                    .is_some_and(|preserved| preserved.is_self_preserved())
             };
-            let brake = |machines| settings.brake.kept(machines, &held_before, settings.now);
-            let members = Members::of(service, &namespaces, last_endpoint, brake);
+            let panic_threshold =
+                |machines| settings.panic_threshold.preserved(machines, &preserved_before, settings.now);
+            let members = Members::of(service, &namespaces, last_endpoint, panic_threshold);
             let before = previous.and_then(|previous| previous.services.get(&service.key));
             let served = match before {
                 Some(before) if before.is_same(service, &members) => before.clone(),
@@ -116,12 +119,16 @@ impl Snapshot {
                     Arc::new(built)
                 }
             };
-            for (key, kept) in members.kept() {
-                if kept.is_held() {
-                    snapshot.held_services.insert(service.key.clone());
+            for (key, preserved) in members.preserved() {
+                if preserved.is_self_preserved() {
+                    snapshot.self_preserving_services.insert(service.key.clone());
                 }
                 // What keeps it in one service keeps the entry.
-                snapshot.kept.entry(key.clone()).and_modify(|of| *of = kept.min(*of)).or_insert(kept);
+                snapshot
+                    .preserved
+                    .entry(key.clone())
+                    .and_modify(|of| *of = preserved.min(*of))
+                    .or_insert(preserved);
             }
             snapshot.add(served);
         }
@@ -256,13 +263,13 @@ impl Snapshot {
     }
 
     /// Returns the entries that the snapshot needs although they are silent or unhealthy.
-    pub fn kept(&self) -> &BTreeMap<Key, Kept> {
-        &self.kept
+    pub fn preserved(&self) -> &BTreeMap<Key, Preserved> {
+        &self.preserved
     }
 
-    /// Returns the services with endpoints that are held although their agents are silent.
-    pub fn held_services(&self) -> &BTreeSet<Key> {
-        &self.held_services
+    /// Returns the services in self-preservation: endpoints are served although their agents are silent.
+    pub fn self_preserving_services(&self) -> &BTreeSet<Key> {
+        &self.self_preserving_services
     }
 
     /// Returns true if a client that has more endpoints than the server knows gets no response yet.

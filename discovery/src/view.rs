@@ -14,9 +14,9 @@ pub struct WorkloadsResponse<C> {
     /// True while agents may still reconnect after a start with an empty store.
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
-    /// Services with endpoints that are held because too many machines became silent, as
+    /// Services in self-preservation, because too many of their machines became silent, as
     /// `namespace/name`.
-    pub held_services: Vec<String>,
+    pub self_preserving_services: Vec<String>,
     /// A sentence for each port of a service that has no outbound listener or route.
     pub outbound_conflicts: Vec<String>,
     /// Workloads sorted by namespace and name.
@@ -30,7 +30,7 @@ pub struct WorkloadsResponse<C> {
 pub struct RegistryView {
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
-    pub held_services: Vec<String>,
+    pub self_preserving_services: Vec<String>,
     pub outbound_conflicts: Vec<String>,
     pub workloads: Vec<WorkloadView>,
 }

@@ -40,12 +40,16 @@ async fn wrong_client_ca_removes_no_machine() {
     tokio::task::block_in_place(|| {
         discovery.wait();
         discovery.start_again(&flags);
-        let held = |_, text: &str| text.contains("degraded: 4 silent machines of 1 services are held");
-        wait_for_page(&discovery.folder, "/healthz/ready", held);
+        let preserved =
+            |_, text: &str| text.contains("degraded: 4 silent machines of 1 services are preserved");
+        wait_for_page(&discovery.folder, "/healthz/ready", preserved);
     });
     let view = discovery.page("/debug/workloads");
-    assert!(served(&view) == MACHINES && view.contains("\"heldServices\":[\"shop/pay\"]"), "{view}");
-    assert!(discovery.page("/metrics").contains("\napp_health_discovery_held_endpoints 4\n"));
+    assert!(
+        served(&view) == MACHINES && view.contains("\"selfPreservingServices\":[\"shop/pay\"]"),
+        "{view}"
+    );
+    assert!(discovery.page("/metrics").contains("\napp_health_discovery_self_preserved_endpoints 4\n"));
 
     let release = |arguments: &[&str]| {
         let url = format!("http://{}", discovery.monitoring);
@@ -54,7 +58,7 @@ async fn wrong_client_ca_removes_no_machine() {
         let output = output.expect("the command runs");
         (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
     };
-    let released = |number| (Some(0), format!("released {number} held endpoints\n"));
+    let released = |number| (Some(0), format!("released {number} preserved endpoints\n"));
     assert_eq!(release(&["--group", "orders"]), released(0));
     assert_eq!(served(&discovery.page("/debug/workloads")), MACHINES);
     assert_eq!(release(&["--namespace", "shop", "--group", "payments"]), released(MACHINES));

@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tokio::time::sleep;
 
-/// As many as the brake needs.
+/// As many as self-preservation needs.
 const ALL: [usize; 3] = [0, 1, 2];
 const OUTAGE: Duration = Duration::from_secs(60);
 
@@ -55,16 +55,16 @@ async fn silence(fixture: &mut Fixture, files: &Files) {
     assert_eq!(fixture.discovery.stop().await, Some(0), "{}", fixture.discovery.log());
     fixture.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     for machine in ALL {
-        let view = fixture.until_view(machine, |view| view["held"] == true).await;
+        let view = fixture.until_view(machine, |view| view["selfPreserved"] == true).await;
         assert_eq!((&view["condition"]["status"], &view["endpoint"]), (&"Unknown".into(), &"served".into()));
     }
     let view = fixture.discovery.view().await;
-    assert_eq!(view["heldServices"], Value::from(vec!["shop/payments"]), "{view:#}");
-    assert!(held(fixture, 3).await, "{}", fixture.discovery.metrics().await);
+    assert_eq!(view["selfPreservingServices"], Value::from(vec!["shop/payments"]), "{view:#}");
+    assert!(preserved(fixture, 3).await, "{}", fixture.discovery.metrics().await);
 }
 
-async fn held(fixture: &Fixture, endpoints: usize) -> bool {
-    let line = format!("\napp_health_discovery_held_endpoints {endpoints}\n");
+async fn preserved(fixture: &Fixture, endpoints: usize) -> bool {
+    let line = format!("\napp_health_discovery_self_preserved_endpoints {endpoints}\n");
     fixture.discovery.metrics().await.contains(&line)
 }
 
@@ -75,7 +75,7 @@ async fn restore(fixture: &Fixture, authority: &Authority, files: &Files) {
         fixture.until_view(machine, |view| view["condition"]["status"] == "True").await;
     }
     fixture.until_endpoints(&ALL).await;
-    wait::until("no machine is held", async || held(fixture, 0).await).await;
+    wait::until("no machine is preserved", async || preserved(fixture, 0).await).await;
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_wrong_client_ca_removes_no_machine_until_it_is_released() {
 
     silence(&mut fixture, &files).await;
     let released = fixture.discovery.print_workloads(&["release", "--group", GROUP]).await;
-    assert_eq!((released.code, released.stdout.as_str()), (Some(0), "released 3 held endpoints\n"));
+    assert_eq!((released.code, released.stdout.as_str()), (Some(0), "released 3 preserved endpoints\n"));
     fixture.until_endpoints(&[]).await;
     restore(&fixture, &authority, &files).await;
 }

@@ -93,7 +93,7 @@ pub struct DiscoveryArgs {
     #[arg(long, env = "APP_HEALTH_UNKNOWN_POLICY", value_enum, default_value_t = Policy::Remove)]
     pub unknown_policy: Policy,
     /// If more than this share of a service's machines, and at least 3, become silent within two
-    /// heartbeats (at least 60 s), their endpoints are held; 100 always removes them
+    /// heartbeats (at least 60 s), their endpoints are preserved (self-preservation); 100 always removes them
     #[arg(long, env = "APP_HEALTH_MAX_SILENT_PERCENT", value_name = "PERCENT", default_value_t = 25, value_parser = value_parser!(u8).range(0..=100))]
     pub max_silent_percent: u8,
     /// Remove at most this share of a service's machines because they report ill health. Default:
@@ -185,7 +185,7 @@ pub struct WorkloadsArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub enum WorkloadsAction {
-    /// Remove the endpoints that are held because too many machines became silent; run it on the
+    /// Remove the silent endpoints that self-preservation preserves; run it on the
     /// machine of discovery, and once for each replica
     Release,
 }

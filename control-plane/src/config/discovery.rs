@@ -185,7 +185,7 @@ pub struct WorkloadsConfig {
     pub authority: String,
     /// Request path with the filters as query.
     pub path: String,
-    /// Whether to release held endpoints.
+    /// Whether to release the endpoints of self-preservation.
     pub releases: bool,
     pub output: Output,
     /// Whether to print the workloads again after every change.

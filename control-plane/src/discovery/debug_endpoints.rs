@@ -25,7 +25,7 @@ const EVENTS: &str = "/events";
 const WORKLOADS: &str = "/debug/workloads";
 /// The last changes of a machine's condition.
 const HISTORY: &str = "/debug/workloads/history";
-/// Releases held endpoints.
+/// Ends the self-preservation of endpoints.
 const RELEASE: &str = "/debug/workloads/release";
 
 /// State of the monitoring handlers.
@@ -97,11 +97,12 @@ impl MonitoringHandlers {
             return text(StatusCode::SERVICE_UNAVAILABLE, self.pending.reasons().join("\n") + "\n");
         };
         let view = registry.view().await;
-        let released = view.workloads.iter().filter(|workload| workload.held && filter.matches(workload));
+        let released =
+            view.workloads.iter().filter(|workload| workload.self_preserved && filter.matches(workload));
         let released = released.count();
         let Filter { namespace, group, .. } = filter;
         registry.send(Input::Release { namespace, group }).await;
-        text(StatusCode::OK, format!("released {released} held endpoints\n"))
+        text(StatusCode::OK, format!("released {released} preserved endpoints\n"))
     }
 
     async fn page(&self, request: &HttpRequest, loaded: Loaded) -> Response {
@@ -160,7 +161,7 @@ impl MonitoringHandlers {
             store: self.store,
             startup_grace: overview.startup_grace,
             config_errors: overview.config_errors,
-            held_services: overview.held_services,
+            self_preserving_services: overview.self_preserving_services,
             outbound_conflicts: overview.outbound_conflicts,
             workloads: overview.workloads.into_iter().filter(|workload| filter.matches(workload)).collect(),
             clients: shared.clients(),

@@ -58,9 +58,9 @@ pub struct Metrics {
     pub peer_address_mismatches: Counter,
     pub silent_agents: Counter,
     pub reporters_replaced: Counter,
-    pub last_endpoint_kept: Gauge,
-    pub held: Gauge,
-    pub unhealthy_kept: Gauge,
+    pub last_endpoint_preserved: Gauge,
+    pub self_preserved: Gauge,
+    pub panic_threshold: Gauge,
     pub startup_grace: Gauge,
     pub slow_readers: Counter,
     pub unknown_types: Counter,
@@ -129,22 +129,22 @@ impl Default for Metrics {
                 "Reporting streams replaced by a newer stream while open",
                 Counter::default(),
             ),
-            last_endpoint_kept: add(
+            last_endpoint_preserved: add(
                 it,
-                "last_endpoint_kept",
-                "Unhealthy entries kept as the last endpoint of a service",
+                "last_endpoint_preserved",
+                "Unhealthy entries preserved as the last endpoint of a service (--last-endpoint)",
                 Gauge::default(),
             ),
-            held: add(
+            self_preserved: add(
                 it,
-                "held_endpoints",
-                "Silent entries held as endpoints because too many machines became silent (--max-silent-percent)",
+                "self_preserved_endpoints",
+                "Silent entries preserved as endpoints by self-preservation (--max-silent-percent)",
                 Gauge::default(),
             ),
-            unhealthy_kept: add(
+            panic_threshold: add(
                 it,
-                "unhealthy_kept",
-                "Unhealthy entries kept as endpoints by --max-unhealthy-percent",
+                "panic_threshold_endpoints",
+                "Unhealthy entries preserved as endpoints by the panic threshold (--max-unhealthy-percent)",
                 Gauge::default(),
             ),
             startup_grace: add(

@@ -22,7 +22,9 @@ use super::metrics::{self, Metrics};
 use super::store::{Store, Write};
 use condition_history::ConditionHistory;
 use discovery::debounce::Debounce;
-use discovery::entries::{Brake, Effect, Entries, Input, Kept, Settings, StreamCommand, StreamId, Timestamp};
+use discovery::entries::{
+    Effect, Entries, Input, PanicThreshold, Preserved, Settings, StreamCommand, StreamId, Timestamp,
+};
 use discovery::objects::{Config, Key, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
 use discovery::view::RegistryView;
@@ -72,13 +74,13 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // A store that is not empty is trusted, even if it knows fewer endpoints than a client.
     let startup_grace = stored.is_empty().then_some(settings.restart_grace);
-    let brake = settings.brake();
+    let panic_threshold = settings.panic_threshold();
     let mut registry = Registry {
         entries: Entries::new(settings, stored),
         config: Arc::default(),
         last_endpoint,
         outbound_listeners,
-        brake,
+        panic_threshold,
         debounce: Debounce::new(quiet, longest),
         longest,
         startup_grace,
@@ -105,7 +107,7 @@ struct Registry {
     config: Arc<Config>,
     last_endpoint: LastEndpoint,
     outbound_listeners: Option<IpAddr>,
-    brake: Brake,
+    panic_threshold: PanicThreshold,
     debounce: Debounce,
     longest: Duration,
     /// Time until which an empty store may have been lost, so that agents may still reconnect.
@@ -190,10 +192,10 @@ impl Registry {
                 let _ = sender.send(RegistryView {
                     startup_grace: self.startup_grace.is_some(),
                     config_errors: self.logged_errors.clone(),
-                    held_services: self
+                    self_preserving_services: self
                         .snapshots
                         .borrow()
-                        .held_services()
+                        .self_preserving_services()
                         .iter()
                         .map(Key::to_string)
                         .collect(),
@@ -281,22 +283,26 @@ impl Registry {
             last_endpoint: self.last_endpoint,
             startup_grace: self.startup_grace.is_some(),
             outbound_listeners: self.outbound_listeners,
-            brake: self.brake,
+            panic_threshold: self.panic_threshold,
             now: self.entries.steady_time(now, wall()),
         };
         let previous = self.snapshots.borrow().clone();
         let snapshot =
             Snapshot::build(&self.config, &mut self.entries.workloads(), settings, Some(&previous));
-        let kept = snapshot.kept().clone();
-        let count = |is: fn(Kept) -> bool| kept.values().filter(|kept| is(**kept)).count();
-        metrics::set(&self.metrics.last_endpoint_kept, count(|kept| kept == Kept::LastEndpoint));
-        metrics::set(&self.metrics.held, count(Kept::is_held));
-        metrics::set(&self.metrics.unhealthy_kept, count(|kept| kept == Kept::UnhealthyLimit));
+        let preserved = snapshot.preserved().clone();
+        let count =
+            |is: fn(Preserved) -> bool| preserved.values().filter(|preserved| is(**preserved)).count();
+        metrics::set(
+            &self.metrics.last_endpoint_preserved,
+            count(|preserved| preserved == Preserved::LastEndpoint),
+        );
+        metrics::set(&self.metrics.self_preserved, count(Preserved::is_self_preserved));
+        metrics::set(&self.metrics.panic_threshold, count(|preserved| preserved == Preserved::Unhealthy));
         self.metrics.startup_grace.set(settings.startup_grace.into());
         for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
             self.metrics.entries(state, number);
         }
-        events::log_kept(previous.kept(), &kept);
+        events::log_preserved(previous.preserved(), &preserved);
         events::log_outbound_conflicts(&previous, &snapshot);
         self.snapshots.send_replace(Arc::new(snapshot));
         self.debounce.pushed(now);
@@ -305,7 +311,7 @@ impl Registry {
         }
         // Disconnected entries that the snapshot does not keep are deleted now, which is another
         // change.
-        self.step(Input::Kept(kept));
+        self.step(Input::Preserved(preserved));
     }
 }
 

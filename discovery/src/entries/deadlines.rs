@@ -190,7 +190,7 @@ impl Entries {
         let text = "no stream of the workload is open";
         entry.set_condition(settings, at, ConditionReason::Disconnected, text, None);
         let lingers = is_auto && may_be_held;
-        entry.linger_deadline = lingers.then(|| at.now.saturating_add(settings.brake().window));
+        entry.linger_deadline = lingers.then(|| at.now.saturating_add(settings.panic_threshold().window));
         self.reconcile(key);
         if is_auto {
             // The next snapshots decide whether the entry is kept as an endpoint.

@@ -224,7 +224,7 @@ impl Entry {
 
     /// Returns true if the entry may be kept as the last endpoint of a service: it did not shut
     /// down, and a report about it was received.
-    fn is_keepable(&self) -> bool {
+    fn is_preservable(&self) -> bool {
         let Some(condition) = &self.record.condition else { return false };
         let left = matches!(condition.reason, ConditionReason::Draining | ConditionReason::Terminating)
             || self.record.before == Some(Before::Left);
@@ -233,7 +233,7 @@ impl Entry {
 
     /// Returns true if the entry may be kept although none of its streams is open.
     pub(super) fn may_linger(&self, settings: &Settings) -> bool {
-        self.is_keepable() || (self.record.condition.is_none() && self.is_served(settings))
+        self.is_preservable() || (self.record.condition.is_none() && self.is_served(settings))
     }
 
     /// Returns true if no report about the entry was ever received.
@@ -291,7 +291,7 @@ impl Entry {
             key: key.clone(),
             spec,
             served,
-            keepable: !served && self.is_keepable(),
+            preservable: !served && self.is_preservable(),
             unserved_since: since.filter(|_| !served),
             presence: self.presence(served),
             accounted_for: served || self.accounted_for,

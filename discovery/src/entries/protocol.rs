@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use workload_health::HealthReport;
 
-use super::{Event, Identity, Kept, Node, Record};
+use super::{Event, Identity, Node, Preserved, Record};
 use crate::objects::{Config, Group, Key};
 
 /// Identifies a stream. Numbers are not reused while the process runs.
@@ -68,8 +68,9 @@ pub enum Input {
     /// True if the store is unreachable. In that state only reports remove endpoints.
     StoreUnreachable(bool),
     /// The entries that the last snapshot needs although they are silent or unhealthy.
-    Kept(BTreeMap<Key, Kept>),
-    /// The operator releases held endpoints: of a namespace, and of a WorkloadGroup, if given.
+    Preserved(BTreeMap<Key, Preserved>),
+    /// The operator ends the self-preservation of endpoints: of a namespace, and of a WorkloadGroup, if
+    /// given.
     Release { namespace: Option<String>, group: Option<String> },
     /// The process was suspended for some time, so reports and disconnects of that time are not
     /// processed yet.

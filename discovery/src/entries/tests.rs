@@ -2,10 +2,10 @@
 
 mod configured;
 mod disconnects;
-mod held;
 mod identity;
 mod reports;
 mod restarts;
+mod self_preservation;
 mod sessions;
 mod shared_store;
 mod simulation;
@@ -38,14 +38,14 @@ struct Case {
     now: Duration,
     disk: BTreeMap<Key, Record>,
     /// Writes that are not confirmed; `None` confirms all writes immediately.
-    held: Option<Vec<(Key, u64, Option<Record>)>>,
+    unconfirmed: Option<Vec<(Key, u64, Option<Record>)>>,
     key: Key,
 }
 
 impl Case {
     fn new(settings: Settings) -> Self {
         let entries = Entries::new(settings.clone(), Vec::new());
-        Self { entries, settings, now: Duration::ZERO, disk: BTreeMap::new(), held: None, key: auto() }
+        Self { entries, settings, now: Duration::ZERO, disk: BTreeMap::new(), unconfirmed: None, key: auto() }
     }
 
     fn wall(&self) -> Timestamp {
@@ -59,8 +59,8 @@ impl Case {
             if let Effect::Write { key, write, record, session } = effects[at].clone() {
                 let record = record.map(|record| *record);
                 assert!(record.as_ref().is_none_or(|record| record.session == session));
-                match &mut self.held {
-                    Some(held) => held.push((key, write, record)),
+                match &mut self.unconfirmed {
+                    Some(writes) => writes.push((key, write, record)),
                     None => effects.extend(self.store(key, write, record)),
                 }
             }
@@ -117,21 +117,23 @@ impl Case {
                 self.input(Input::ProcessResumed)
             }
             ["hold"] => {
-                self.held = Some(Vec::new());
+                self.unconfirmed = Some(Vec::new());
                 Vec::new()
             }
             ["store"] => {
-                let held = self.held.replace(Vec::new()).unwrap_or_default();
-                held.into_iter().flat_map(|(key, write, record)| self.store(key, write, record)).collect()
+                let writes = self.unconfirmed.replace(Vec::new()).unwrap_or_default();
+                writes.into_iter().flat_map(|(key, write, record)| self.store(key, write, record)).collect()
             }
             ["restart"] => {
                 let stored = self.disk.clone().into_iter().collect();
                 self.entries = Entries::new(self.settings.clone(), stored);
-                (self.now, self.held) = (Duration::ZERO, None);
+                (self.now, self.unconfirmed) = (Duration::ZERO, None);
                 Vec::new()
             }
-            ["kept"] => self.input(Input::Kept(BTreeMap::from([(self.key.clone(), Kept::LastEndpoint)]))),
-            ["unkept"] => self.input(Input::Kept(BTreeMap::new())),
+            ["preserved"] => {
+                self.input(Input::Preserved(BTreeMap::from([(self.key.clone(), Preserved::LastEndpoint)])))
+            }
+            ["not", "preserved"] => self.input(Input::Preserved(BTreeMap::new())),
             // Instances that are alive, and with `-` those that ended cleanly.
             ["alive", ref names @ ..] => {
                 let released = names.iter().filter_map(|name| name.strip_prefix('-'));

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::entry::{Agent, Entry};
 use super::stream::Stream;
-use super::{Condition, Kept, Settings, Status, StreamId};
+use super::{Condition, Preserved, Settings, Status, StreamId};
 use crate::objects::Key;
 
 /// An element of `/debug/workloads`.
@@ -31,10 +31,10 @@ pub struct WorkloadView {
     pub controller: Option<String>,
     /// True if reports are stored but the annotation that lets them act is missing.
     pub health_ignored: bool,
-    /// True if the entry is kept as the last endpoint of a service by policy.
-    pub kept_as_last: bool,
-    /// True if the endpoint is held because too many machines of a service became silent.
-    pub held: bool,
+    /// True if the entry is preserved as the last endpoint of a service by policy.
+    pub preserved_as_last: bool,
+    /// True if self-preservation keeps the endpoint, because too many machines of a service became silent.
+    pub self_preserved: bool,
 }
 
 /// The condition in the format of Kubernetes.
@@ -72,21 +72,21 @@ pub(super) fn of(
     key: &Key,
     entry: &Entry,
     settings: &Settings,
-    kept: Option<Kept>,
+    preserved: Option<Preserved>,
     now: Duration,
     streams: &HashMap<StreamId, Stream>,
 ) -> Option<WorkloadView> {
     let spec = entry.spec()?;
     let is_served = entry.is_served(settings);
-    let kept = kept.filter(|kept| kept.is_endpoint() && !is_served);
+    let preserved = preserved.filter(|preserved| preserved.is_endpoint() && !is_served);
     let condition = entry.record.condition.as_ref();
     Some(WorkloadView {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
         group: entry.record.auto.as_ref().map(|auto| auto.group.clone()),
         address: spec.address.clone(),
-        endpoint: if is_served || kept.is_some() { "served" } else { "removed" },
-        why: why(entry, is_served, kept),
+        endpoint: if is_served || preserved.is_some() { "served" } else { "removed" },
+        why: why(entry, is_served, preserved),
         condition: condition.map(|it| ConditionView { kind: "Healthy", condition: it.clone() }),
         agent: entry.agent.as_ref().map(|agent| {
             let is_connected = entry.reporter == Some(agent.stream) && streams.contains_key(&agent.stream);
@@ -94,19 +94,21 @@ pub(super) fn of(
         }),
         controller: entry.record.controller.clone(),
         health_ignored: entry.record.auto.is_none() && entry.ignores_health() && condition.is_some(),
-        kept_as_last: kept == Some(Kept::LastEndpoint),
-        held: kept.is_some_and(Kept::is_held),
+        preserved_as_last: preserved == Some(Preserved::LastEndpoint),
+        self_preserved: preserved.is_some_and(Preserved::is_self_preserved),
     })
 }
 
-fn why(entry: &Entry, is_served: bool, kept: Option<Kept>) -> String {
+fn why(entry: &Entry, is_served: bool, preserved: Option<Preserved>) -> String {
     let status = entry.record.condition.as_ref().map(|condition| condition.status);
     match status {
-        _ if kept == Some(Kept::LastEndpoint) => "kept as the last endpoint".to_owned(),
-        _ if kept == Some(Kept::UnhealthyLimit) => "kept by --max-unhealthy-percent".to_owned(),
-        _ if kept.is_some() => "held by --max-silent-percent".to_owned(),
+        _ if preserved == Some(Preserved::LastEndpoint) => "preserved as the last endpoint".to_owned(),
+        _ if preserved == Some(Preserved::Unhealthy) => {
+            "panic threshold (--max-unhealthy-percent)".to_owned()
+        }
+        _ if preserved.is_some() => "self-preservation (--max-silent-percent)".to_owned(),
         _ if entry.ignores_health() => "not health-checked".to_owned(),
-        Some(Status::Unknown) if is_served => "condition Unknown, kept by --unknown-policy".to_owned(),
+        Some(Status::Unknown) if is_served => "condition Unknown, served by --unknown-policy".to_owned(),
         Some(status) => format!("condition {status}"),
         None => "no condition".to_owned(),
     }

@@ -19,28 +19,28 @@ pub enum Presence {
 
 /// Why a snapshot needs an entry that is not healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kept {
+pub enum Preserved {
     /// It is the last endpoint of a service.
     LastEndpoint,
-    /// It is an endpoint because too many machines of its service became silent.
-    Held,
-    /// Like `Held`, but enough of those machines have returned.
+    /// Self-preservation: it is an endpoint because too many machines of its service became silent.
+    Silent,
+    /// Like `Silent`, but enough of those machines have returned.
     Recovering,
-    /// It is an endpoint because too many machines of its service are unhealthy.
-    UnhealthyLimit,
+    /// Panic threshold: it is an endpoint because too many machines of its service are unhealthy.
+    Unhealthy,
     /// It is no endpoint, but becomes one again if more machines of its service become silent.
     Removed,
 }
 
-impl Kept {
+impl Preserved {
     /// Returns true if Envoys send requests to the endpoint.
     pub fn is_endpoint(self) -> bool {
         self != Self::Removed
     }
 
-    /// Returns true if the endpoint is held although its agent is silent.
-    pub fn is_held(self) -> bool {
-        matches!(self, Self::Held | Self::Recovering)
+    /// Returns true if self-preservation keeps the endpoint, although its agent is silent.
+    pub fn is_self_preserved(self) -> bool {
+        matches!(self, Self::Silent | Self::Recovering)
     }
 }
 
@@ -53,7 +53,7 @@ pub struct Workload {
     pub served: bool,
     /// True if the policy `keep` may keep it as the last endpoint: the workload did not shut down
     /// and was not deleted.
-    pub keepable: bool,
+    pub preservable: bool,
     /// If not served: the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
     pub presence: Presence,

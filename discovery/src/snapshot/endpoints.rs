@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::hash;
 use super::namespace::Namespaces;
-use crate::entries::{Kept, Workload};
+use crate::entries::{Preserved, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Key, LastEndpoint, Port, Service, Source, Spec};
 use crate::xds::{self, EndpointSpec};
@@ -30,7 +30,7 @@ pub(super) struct Members<'a>(Vec<Member<'a>>);
 struct Member<'a> {
     /// `None` for an endpoint that is inline in the ServiceEntry.
     key: Option<&'a Key>,
-    kept: Option<Kept>,
+    preserved: Option<Preserved>,
     state: State,
 }
 
@@ -39,7 +39,7 @@ struct Member<'a> {
 pub(super) struct State {
     spec: Arc<Spec>,
     served: bool,
-    kept: bool,
+    preserved: bool,
     accounted_for: bool,
 }
 
@@ -48,38 +48,40 @@ impl<'a> Members<'a> {
         service: &'a Service,
         namespaces: &'a Namespaces,
         last_endpoint: LastEndpoint,
-        brake: impl FnOnce(Vec<&'a Workload>) -> Vec<(&'a Key, Kept)>,
+        panic_threshold: impl FnOnce(Vec<&'a Workload>) -> Vec<(&'a Key, Preserved)>,
     ) -> Self {
         let labels = match &service.source {
             Source::Inline(specs) => {
                 let inline = |spec: &Arc<Spec>| {
-                    let state = State { spec: spec.clone(), served: true, kept: false, accounted_for: true };
-                    Member { key: None, kept: None, state }
+                    let state =
+                        State { spec: spec.clone(), served: true, preserved: false, accounted_for: true };
+                    Member { key: None, preserved: None, state }
                 };
                 return Self(specs.iter().map(inline).collect());
             }
             Source::Selector(labels) => labels,
         };
         let selected: Vec<&Workload> = namespaces.select(&service.key.namespace, labels).collect();
-        let mut kept: BTreeMap<&Key, Kept> = brake(selected.clone()).into_iter().collect();
+        let mut preserved: BTreeMap<&Key, Preserved> =
+            panic_threshold(selected.clone()).into_iter().collect();
         let loses_last = last_endpoint == LastEndpoint::Keep
             && selected.iter().all(|workload| !workload.served)
-            && !kept.values().any(|kept| kept.is_endpoint());
-        let last = selected.iter().filter(|workload| loses_last && workload.keepable);
+            && !preserved.values().any(|preserved| preserved.is_endpoint());
+        let last = selected.iter().filter(|workload| loses_last && workload.preservable);
         let last = last.filter(|workload| workload.unserved_since.is_some());
         // The entries are sorted by key, so of those with the same time the one with the lowest key
-        // is kept.
+        // is preserved.
         let last = last.rev().max_by_key(|workload| workload.unserved_since);
-        kept.extend(last.map(|workload| (&workload.key, Kept::LastEndpoint)));
+        preserved.extend(last.map(|workload| (&workload.key, Preserved::LastEndpoint)));
         let member = |workload: &'a Workload| {
-            let kept = kept.get(&workload.key).copied();
+            let preserved = preserved.get(&workload.key).copied();
             let state = State {
                 spec: workload.spec.clone(),
                 served: workload.served,
-                kept: kept.is_some_and(Kept::is_endpoint),
+                preserved: preserved.is_some_and(Preserved::is_endpoint),
                 accounted_for: workload.accounted_for,
             };
-            Member { key: Some(&workload.key), kept, state }
+            Member { key: Some(&workload.key), preserved, state }
         };
         Self(selected.into_iter().map(member).collect())
     }
@@ -88,8 +90,8 @@ impl<'a> Members<'a> {
         self.0.iter().map(|member| &member.state)
     }
 
-    pub(super) fn kept(&self) -> impl Iterator<Item = (&'a Key, Kept)> {
-        self.0.iter().filter_map(|member| Some((member.key?, member.kept?)))
+    pub(super) fn preserved(&self) -> impl Iterator<Item = (&'a Key, Preserved)> {
+        self.0.iter().filter_map(|member| Some((member.key?, member.preserved?)))
     }
 }
 
@@ -160,7 +162,7 @@ impl Assignment {
         let mut endpoints = Vec::new();
         for state in states {
             accounted_for += u32::from(state.accounted_for);
-            endpoints.extend((state.served || state.kept).then(|| endpoint(&state.spec, port)));
+            endpoints.extend((state.served || state.preserved).then(|| endpoint(&state.spec, port)));
         }
         endpoints.sort_unstable();
         // Two entries with the same address give one endpoint.

@@ -36,7 +36,7 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
         key: Key::new("shop", name),
         spec: Arc::new(Spec { address, labels: labels("pay"), ..Spec::default() }),
         served,
-        keepable: true,
+        preservable: true,
         presence: Presence::Reporting,
         unserved_since: (!served).then(|| Timestamp::from_seconds(since)),
         accounted_for: true,
@@ -44,8 +44,9 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
 }
 
 fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
-    let (brake, now) = (crate::entries::Settings::default().brake(), Timestamp::from_seconds(1_000));
-    SnapshotSettings { last_endpoint, startup_grace: false, outbound_listeners: None, brake, now }
+    let (panic_threshold, now) =
+        (crate::entries::Settings::default().panic_threshold(), Timestamp::from_seconds(1_000));
+    SnapshotSettings { last_endpoint, startup_grace: false, outbound_listeners: None, panic_threshold, now }
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {
@@ -135,7 +136,7 @@ fn visibility_by_namespace_and_network() {
     assert_eq!(alone.clusters(&viewer("third", None)).count(), 0);
 }
 
-/// Checks which entries are kept. A row has the name, whether the entry is served, and since when
+/// Checks which entries are preserved. A row has the name, whether the entry is served, and since when
 /// it is not.
 fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str]) {
     let source = Source::Selector(labels("pay"));
@@ -143,8 +144,8 @@ fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str
     let workloads: Vec<Workload> =
         rows.iter().map(|(name, served, since)| workload(name, *served, *since)).collect();
     let snapshot = build(&config, &workloads, policy);
-    let kept: Vec<&str> = snapshot.kept().keys().map(|key| key.name.as_str()).collect();
-    assert_eq!(kept, expected, "{rows:?}");
+    let preserved: Vec<&str> = snapshot.preserved().keys().map(|key| key.name.as_str()).collect();
+    assert_eq!(preserved, expected, "{rows:?}");
     let served = rows.iter().filter(|(_, served, _)| *served).count();
     let found = endpoints(&snapshot, &viewer("shop", None), 80).expect("an assignment");
     assert_eq!(found.len(), served + expected.len());

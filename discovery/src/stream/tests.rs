@@ -50,19 +50,19 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
                 key: Key::new("shop", format!("{host}-{index}")),
                 spec: Arc::new(Spec { address, labels: labels.clone(), ..Spec::default() }),
                 served: index < served,
-                keepable: true,
+                preservable: true,
                 unserved_since: None,
                 presence: Presence::Reporting,
                 accounted_for: true,
             });
         }
     }
-    let (brake, now) = (Settings::default().brake(), Timestamp::default());
+    let (panic_threshold, now) = (Settings::default().panic_threshold(), Timestamp::default());
     let settings = SnapshotSettings {
         last_endpoint: LastEndpoint::Remove,
         startup_grace,
         outbound_listeners,
-        brake,
+        panic_threshold,
         now,
     };
     Snapshot::build(&config, &mut workloads.into_iter(), settings, previous)

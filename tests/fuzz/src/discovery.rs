@@ -40,7 +40,7 @@ fn snapshot(endpoints: u8) -> Snapshot {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: endpoints % 2 == 1,
         outbound_listeners: (endpoints > 1).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        brake: Settings::default().brake(),
+        panic_threshold: Settings::default().panic_threshold(),
         now: Timestamp::default(),
     };
     Snapshot::build(&config, &mut std::iter::empty(), settings, None)

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use discovery::entries::{Kept, UnknownPolicy};
+use discovery::entries::{Preserved, UnknownPolicy};
 use discovery::objects::{Key, LastEndpoint};
 use workload_health::{HealthReason, State};
 
@@ -27,7 +27,7 @@ impl World {
             }
             let key = configuration::key(plan);
             let Some(expected) = self.expected(machine)? else { continue };
-            if server.snapshot.kept().get(&key) == Some(&Kept::Held) {
+            if server.snapshot.preserved().get(&key) == Some(&Preserved::Silent) {
                 self.check_held(machine)?;
                 continue;
             }
@@ -62,7 +62,7 @@ impl World {
         self.compare_envoys()
     }
 
-    /// Checks that the endpoint of a machine may be held: at least three machines of its service
+    /// Checks that the endpoint of a machine may be preserved: at least three machines of its service
     /// are gone.
     fn check_held(&self, machine: usize) -> Result<(), String> {
         let service = |machine: &MachinePlan| machine.group.unwrap_or(0);
@@ -74,7 +74,9 @@ impl World {
         });
         let gone = gone.count();
         if gone < 3 || self.processes[machine].is_some() {
-            return Err(format!("final state: machine {machine} is held, {gone} of its service are gone"));
+            return Err(format!(
+                "final state: machine {machine} is preserved, {gone} of its service are gone"
+            ));
         }
         Ok(())
     }
@@ -93,14 +95,15 @@ impl World {
                 let served = server.entries.workloads().filter(|it| it.served);
                 let mut served: BTreeSet<String> =
                     served.filter_map(|it| members.get(&it.key).cloned()).collect();
-                let kept = |is: fn(Kept) -> bool| {
-                    let kept = server.snapshot.kept().iter().filter(move |(_, kept)| is(**kept));
-                    kept.filter_map(|(key, _)| members.get(key).cloned())
+                let preserved = |is: fn(Preserved) -> bool| {
+                    let found =
+                        server.snapshot.preserved().iter().filter(move |(_, preserved)| is(**preserved));
+                    found.filter_map(|(key, _)| members.get(key).cloned())
                 };
-                served.extend(kept(Kept::is_held));
-                let kept = kept(|kept| kept == Kept::LastEndpoint);
+                served.extend(preserved(Preserved::is_self_preserved));
+                let last = preserved(|preserved| preserved == Preserved::LastEndpoint);
                 if served.is_empty() && self.plan.last_endpoint == LastEndpoint::Keep {
-                    served.extend(kept.take(1));
+                    served.extend(last.take(1));
                 }
                 if client.envoy.endpoints.get(&cluster) != Some(&served) {
                     let has = &client.envoy.endpoints;

@@ -21,8 +21,8 @@ pub(super) struct Overview {
     store: &'static str,
     startup_grace: bool,
     config_errors: Vec<String>,
-    /// Services with held endpoints.
-    held_services: Vec<String>,
+    /// Services in self-preservation.
+    self_preserving_services: Vec<String>,
     /// Conditions under which the server is ready but degraded.
     degraded: Vec<String>,
     counts: Counts,
@@ -40,7 +40,7 @@ struct Counts {
     all: usize,
     served: usize,
     removed: usize,
-    held: usize,
+    preserved: usize,
     connected: usize,
 }
 
@@ -73,7 +73,7 @@ impl Overview {
             let is_served = workload.endpoint == "served";
             counts.served += usize::from(is_served);
             counts.removed += usize::from(!is_served);
-            counts.held += usize::from(workload.held);
+            counts.preserved += usize::from(workload.self_preserved);
             counts.connected += usize::from(workload.agent.as_ref().is_some_and(|agent| agent.connected));
             if let Some(controller) = &workload.controller {
                 *replicas.entry(controller.clone()).or_default() += 1;
@@ -89,7 +89,7 @@ impl Overview {
             store,
             startup_grace: view.startup_grace,
             config_errors: view.config_errors.clone(),
-            held_services: view.held_services.clone(),
+            self_preserving_services: view.self_preserving_services.clone(),
             degraded,
             counts,
             replicas,
@@ -101,7 +101,7 @@ impl Overview {
 
     /// Returns what the page shows without JavaScript.
     pub(super) fn tables(&self, view: &RegistryView) -> Vec<Table> {
-        let Counts { all, served, removed, held, connected } = self.counts;
+        let Counts { all, served, removed, preserved, connected } = self.counts;
         let row = |name: &str, value: String| vec![Cell::text(name), Cell::text(value)];
         let mut rows = vec![
             row("instance", self.instance.clone()),
@@ -109,7 +109,7 @@ impl Overview {
             row("machines", all.to_string()),
             row("served", served.to_string()),
             row("removed", removed.to_string()),
-            row("held", held.to_string()),
+            row("preserved", preserved.to_string()),
             row("agents connected", connected.to_string()),
             row("streams of Envoys", format!("{}, of which {} are behind", self.all_streams, self.behind)),
         ];

@@ -15,8 +15,8 @@ fn view(number: usize) -> RegistryView {
         agent: None,
         controller: Some(HOSTILE.to_owned()),
         health_ignored: false,
-        kept_as_last: false,
-        held: false,
+        preserved_as_last: false,
+        self_preserved: false,
     };
     RegistryView {
         config_errors: vec![HOSTILE.to_owned()],

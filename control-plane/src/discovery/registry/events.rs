@@ -6,7 +6,7 @@ use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
 use crate::discovery::metrics::{Metrics, RefusedReason};
-use discovery::entries::{Event, Kept, RejectionReason, Status};
+use discovery::entries::{Event, Preserved, RejectionReason, Status};
 use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
 
@@ -82,26 +82,30 @@ pub(super) fn log_outbound_conflicts(before: &Snapshot, now: &Snapshot) {
     }
 }
 
-/// Logs which entries are kept as endpoints in spite of their state, or no longer.
-pub(super) fn log_kept(before: &BTreeMap<Key, Kept>, now: &BTreeMap<Key, Kept>) {
-    let is_endpoint = |kept: &&Kept| kept.is_endpoint();
-    for (key, kept) in now {
+/// Logs which entries are preserved as endpoints in spite of their state, or no longer.
+pub(super) fn log_preserved(before: &BTreeMap<Key, Preserved>, now: &BTreeMap<Key, Preserved>) {
+    let is_endpoint = |preserved: &&Preserved| preserved.is_endpoint();
+    for (key, preserved) in now {
         if before.get(key).filter(is_endpoint).is_some() {
             continue;
         }
-        match kept {
-            Kept::LastEndpoint => warn!(%key, "unhealthy entry kept as the last endpoint (--last-endpoint)"),
-            Kept::UnhealthyLimit => warn!(%key, "unhealthy entry kept (--max-unhealthy-percent)"),
-            Kept::Held | Kept::Recovering => warn!(
+        match preserved {
+            Preserved::LastEndpoint => {
+                warn!(%key, "unhealthy entry preserved as the last endpoint (--last-endpoint)")
+            }
+            Preserved::Unhealthy => {
+                warn!(%key, "unhealthy entry preserved as an endpoint, panic threshold reached (--max-unhealthy-percent)")
+            }
+            Preserved::Silent | Preserved::Recovering => warn!(
                 %key,
-                "silent entry held, too many machines became silent (--max-silent-percent); `app-health workloads release` removes it"
+                "silent entry preserved as an endpoint, self-preservation (--max-silent-percent); `app-health workloads release` removes it"
             ),
-            Kept::Removed => {}
+            Preserved::Removed => {}
         }
     }
-    for (key, _) in before.iter().filter(|(_, kept)| kept.is_endpoint()) {
+    for (key, _) in before.iter().filter(|(_, preserved)| preserved.is_endpoint()) {
         if now.get(key).filter(is_endpoint).is_none() {
-            info!(%key, "entry no longer kept as an endpoint");
+            info!(%key, "entry no longer preserved as an endpoint");
         }
     }
 }

@@ -81,14 +81,15 @@ impl Handle {
         let errors = self.configured.borrow().errors.len();
         let configuration = (errors > 0).then(|| format!("configuration: {errors} errors"));
         let snapshot = self.snapshots.borrow();
-        let held = snapshot.kept().values().filter(|kept| kept.is_held()).count();
-        let services = snapshot.held_services().len();
-        let held = (held > 0).then(|| {
+        let preserved =
+            snapshot.preserved().values().filter(|preserved| preserved.is_self_preserved()).count();
+        let services = snapshot.self_preserving_services().len();
+        let preserved = (preserved > 0).then(|| {
             format!(
-                "{held} silent machines of {services} services are held as endpoints (--max-silent-percent); if they are gone, run `app-health workloads release`"
+                "{preserved} silent machines of {services} services are preserved as endpoints, self-preservation (--max-silent-percent); if they are gone, run `app-health workloads release`"
             )
         });
-        store.into_iter().chain(configuration).chain(held).collect()
+        store.into_iter().chain(configuration).chain(preserved).collect()
     }
 
     async fn send_message(&self, message: Message) {

@@ -129,7 +129,7 @@ async fn served(handle: &Handle) -> Vec<String> {
 async fn report_is_pushed_before_it_is_acknowledged() {
     let world = world(Vec::new());
     let mut snapshots = world.handle.snapshots();
-    assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
+    assert_eq!(snapshots.borrow_and_update().preserved().len(), 0);
     let mut stream = world.open(1).await;
     assert!(matches!(stream.recv().await, Some(StreamCommand::Hello { session: 1, probe: Some(_), .. })));
     world.report(1, 1, workload_health::State::Healthy).await;

@@ -1,4 +1,4 @@
-//! Tests of lost streams, silent agents, and entries that are kept nevertheless.
+//! Tests of lost streams, silent agents, and entries that are preserved nevertheless.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn lost_streams() {
     };
     check(settings(), manual(), &manual_rows("write, push | removed Unknown/Disconnected"));
     check(keep.clone(), manual(), &manual_rows("write | served Unknown/Disconnected"));
-    // Only an entry that was served is kept, not one that was unhealthy or had shut down.
+    // Only an entry that was served is preserved, not one that was unhealthy or had shut down.
     for (word, reason) in [("Unhealthy", "ProbeFailed"), ("Terminating", "Terminating")] {
         let removed = format!("write, push, ack 1 e/2 | removed False/{reason}");
         let (report, lost) = (format!("report 1 e 2 {word}"), format!("write | removed False/{reason}"));
@@ -172,13 +172,13 @@ fn last_endpoint() {
         &[
             ("close 1", "write | served True/ProbeSucceeded"),
             ("wait 11", "write, push, push | removed Unknown/Disconnected"),
-            ("kept", "| removed Unknown/Disconnected"),
+            ("preserved", "| removed Unknown/Disconnected"),
             ("wait 1000", "| removed Unknown/Disconnected"),
             ("open 2 ours", "hello 2 s2 probe, write | removed Unknown/Disconnected"),
-            ("unkept", "| removed Unknown/Disconnected"),
+            ("not preserved", "| removed Unknown/Disconnected"),
             ("close 2", "write | removed Unknown/Disconnected"),
             ("wait 11", "push | removed Unknown/Disconnected"),
-            ("unkept", "delete, push | gone"),
+            ("not preserved", "delete, push | gone"),
         ],
     );
     after_healthy(

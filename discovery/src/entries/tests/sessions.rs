@@ -132,8 +132,8 @@ fn view_contains_the_accepted_probe() {
             "kind": "app-health", "version": null, "connected": true, "peer": "10.0.0.7:4000", "session": 1, "epoch": "e",
             "generation": 3, "lastReportAgoMs": 1500, "probeVersion": "a1b2", "probeNack": "no\\x0a",
         },
-        "controller": "app-health/app-health", "healthIgnored": false, "keptAsLast": false,
-            "held": false,
+        "controller": "app-health/app-health", "healthIgnored": false, "preservedAsLast": false,
+            "selfPreserved": false,
     }]);
     assert_eq!(view, expected);
 }

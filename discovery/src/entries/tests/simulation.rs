@@ -104,7 +104,7 @@ impl World {
         };
         let mut case = Case::new(settings);
         case.word("config probe");
-        case.held = Some(Vec::new());
+        case.unconfirmed = Some(Vec::new());
         let agents = (0..AGENTS).map(|_| Agent::default()).collect();
         Self { case, agents, streams: 0, owners: HashMap::new() }
     }
@@ -217,7 +217,7 @@ impl World {
     fn restart(&mut self) {
         self.case.word("restart");
         self.case.word("config probe");
-        self.case.held = Some(Vec::new());
+        self.case.unconfirmed = Some(Vec::new());
         for (index, agent) in self.agents.iter_mut().enumerate() {
             (agent.stream, agent.newest) = (None, None);
             agent.old.clear();

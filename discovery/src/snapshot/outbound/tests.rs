@@ -25,7 +25,7 @@ fn snapshot(services: &[Service], previous: Option<&Snapshot>) -> Snapshot {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: false,
         outbound_listeners: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        brake: Settings::default().brake(),
+        panic_threshold: Settings::default().panic_threshold(),
         now: Timestamp::default(),
     };
     let config = Config { services, ..Config::default() };

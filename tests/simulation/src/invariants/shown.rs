@@ -52,7 +52,7 @@ impl Invariants {
 
     fn look_at(&mut self, now: Duration, key: Key, view: Option<&WorkloadView>) {
         let mut seen = self.seen.get(&key).cloned().unwrap_or_default();
-        let is_served = view.is_some_and(|view| view.endpoint == "served" && !view.kept_as_last);
+        let is_served = view.is_some_and(|view| view.endpoint == "served" && !view.preserved_as_last);
         let agent = view.and_then(|view| view.agent.as_ref());
         let order = agent.and_then(|agent| Some((run_of(agent.epoch.as_ref()?)?, agent.generation?)));
         if let (Some(order), false) = (order, seen.order_unchecked) {

@@ -23,16 +23,16 @@ impl World {
             last_endpoint: self.plan.last_endpoint,
             startup_grace,
             outbound_listeners: None,
-            brake: self.plan.settings.brake(),
+            panic_threshold: self.plan.settings.panic_threshold(),
             now: wall,
         };
         let Server { entries, config, snapshot: previous, .. } = &*server;
         let snapshot = Snapshot::build(config, &mut entries.workloads(), settings, Some(previous));
-        let kept = snapshot.kept().clone();
+        let preserved = snapshot.preserved().clone();
         server.snapshot = snapshot;
         server.debounce.pushed(self.now - server.started);
         let streams: Vec<StreamId> = server.streams.keys().copied().collect();
-        self.step_server(Input::Kept(kept));
+        self.step_server(Input::Preserved(preserved));
         for stream in streams {
             self.step_stream(stream, Ads::Poll);
         }

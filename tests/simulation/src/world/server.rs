@@ -120,7 +120,7 @@ impl World {
     pub(super) fn step_server(&mut self, input: Input) {
         let wall = self.wall();
         let Some(server) = &mut self.server else { return };
-        let is_tick = matches!(input, Input::Tick | Input::Kept(_));
+        let is_tick = matches!(input, Input::Tick | Input::Preserved(_));
         let text = (self.trace.is_some() && !matches!(input, Input::Config(_))).then(|| format!("{input:?}"));
         let effects = server.entries.step(self.now - server.started, wall, input);
         self.invariants.server_stepped(effects.len());

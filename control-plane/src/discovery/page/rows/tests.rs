@@ -12,8 +12,8 @@ fn workload(name: &str, address: &str) -> WorkloadView {
         agent: None,
         controller: None,
         health_ignored: false,
-        kept_as_last: false,
-        held: false,
+        preserved_as_last: false,
+        self_preserved: false,
     }
 }
 

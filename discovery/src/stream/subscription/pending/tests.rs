@@ -4,12 +4,12 @@ use crate::objects::{Config, LastEndpoint};
 use crate::snapshot::SnapshotSettings;
 
 fn snapshot(previous: Option<&Snapshot>) -> Snapshot {
-    let (brake, now) = (Settings::default().brake(), Timestamp::default());
+    let (panic_threshold, now) = (Settings::default().panic_threshold(), Timestamp::default());
     let settings = SnapshotSettings {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: false,
         outbound_listeners: None,
-        brake,
+        panic_threshold,
         now,
     };
     Snapshot::build(&Config::default(), &mut std::iter::empty(), settings, previous)

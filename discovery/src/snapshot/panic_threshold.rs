@@ -5,38 +5,38 @@
 
 use std::collections::BTreeSet;
 
-use crate::entries::{Brake, Kept, Presence, Timestamp, Workload};
+use crate::entries::{PanicThreshold, Presence, Preserved, Timestamp, Workload};
 use crate::objects::Key;
 
 /// Fewer silent machines than this are always removed.
 const MIN_SILENT: usize = 3;
 
-impl Brake {
+impl PanicThreshold {
     fn is_exceeded(&self, silent: usize, machines: usize) -> bool {
         silent >= MIN_SILENT && silent.saturating_mul(100) > times(machines, self.max_silent_percent)
     }
 
-    /// Returns the machines of a service that are kept although they are silent or unhealthy.
-    /// `held_before` are those that the previous snapshot held.
-    pub(super) fn kept<'a>(
+    /// Returns the machines of a service that are preserved as endpoints although they are silent or unhealthy.
+    /// `preserved_before` are those that self-preservation kept in the previous snapshot.
+    pub(super) fn preserved<'a>(
         &self,
         machines: Vec<&'a Workload>,
-        held_before: &dyn Fn(&Key) -> bool,
+        preserved_before: &dyn Fn(&Key) -> bool,
         now: Timestamp,
-    ) -> Vec<(&'a Key, Kept)> {
+    ) -> Vec<(&'a Key, Preserved)> {
         let in_window = self.silent_at_once(&machines, now);
         let silent = machines.iter().filter(|machine| matches!(machine.presence, Presence::Silent(_)));
         let silent = silent.filter(|machine| !machine.served).filter_map(|machine| {
-            let kept = if in_window.contains(&machine.key) {
-                Kept::Held
-            } else if held_before(&machine.key) {
-                Kept::Recovering
+            let preserved = if in_window.contains(&machine.key) {
+                Preserved::Silent
+            } else if preserved_before(&machine.key) {
+                Preserved::Recovering
             } else if machines.len() >= MIN_SILENT {
-                Kept::Removed
+                Preserved::Removed
             } else {
                 return None;
             };
-            Some((&machine.key, kept))
+            Some((&machine.key, preserved))
         });
         silent.chain(self.over_the_unhealthy_limit(&machines)).collect()
     }
@@ -52,29 +52,30 @@ impl Brake {
         };
         let mut points: Vec<(Timestamp, &Key)> = machines.iter().filter_map(point).collect();
         points.sort_unstable();
-        let mut held = BTreeSet::new();
-        let (mut end, mut held_to) = (0, 0);
+        let mut preserved = BTreeSet::new();
+        let (mut end, mut preserved_to) = (0, 0);
         for (start, (first, _)) in points.iter().enumerate() {
             let is_within = |(at, _): &(Timestamp, &Key)| at.minus(self.window) <= *first;
             while points.get(end).is_some_and(is_within) {
                 end += 1;
             }
             if self.is_exceeded(end - start, machines.len()) {
-                held.extend(points[held_to.max(start)..end].iter().map(|(_, key)| *key));
-                held_to = end;
+                preserved.extend(points[preserved_to.max(start)..end].iter().map(|(_, key)| *key));
+                preserved_to = end;
             }
         }
-        held
+        preserved
     }
 
     /// Of the unhealthy machines, those that became so first are removed, up to the limit.
-    fn over_the_unhealthy_limit<'a>(&self, machines: &[&'a Workload]) -> Vec<(&'a Key, Kept)> {
+    fn over_the_unhealthy_limit<'a>(&self, machines: &[&'a Workload]) -> Vec<(&'a Key, Preserved)> {
         let Some(percent) = self.max_unhealthy_percent else { return Vec::new() };
-        let is_unhealthy = |machine: &&&Workload| machine.keepable && machine.presence == Presence::Reporting;
+        let is_unhealthy =
+            |machine: &&&Workload| machine.preservable && machine.presence == Presence::Reporting;
         let mut unhealthy: Vec<&Workload> = machines.iter().filter(is_unhealthy).copied().collect();
         unhealthy.sort_by_key(|machine| machine.unserved_since);
         let removed = times(machines.len(), percent) / 100;
-        unhealthy.into_iter().skip(removed).map(|machine| (&machine.key, Kept::UnhealthyLimit)).collect()
+        unhealthy.into_iter().skip(removed).map(|machine| (&machine.key, Preserved::Unhealthy)).collect()
     }
 }
 

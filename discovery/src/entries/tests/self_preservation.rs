@@ -1,4 +1,4 @@
-//! Tests of endpoints that are held because too many machines became silent, with real snapshots.
+//! Tests of endpoints that are preserved because too many machines became silent, with real snapshots.
 
 use super::*;
 use crate::objects::{ExportTo, LastEndpoint, Service, Source};
@@ -91,12 +91,12 @@ impl Fleet {
             last_endpoint: LastEndpoint::Remove,
             startup_grace: false,
             outbound_listeners: None,
-            brake: self.settings.brake(),
+            panic_threshold: self.settings.panic_threshold(),
             now: self.entries.steady_time(self.now, self.wall()),
         };
         let mut workloads = self.entries.workloads();
         self.snapshot = Snapshot::build(&self.config, &mut workloads, settings, Some(&self.snapshot));
-        Input::Kept(self.snapshot.kept().clone())
+        Input::Preserved(self.snapshot.preserved().clone())
     }
 
     fn connect(&mut self, machine: u64, stream: StreamId) {
@@ -149,12 +149,13 @@ impl Fleet {
         self.now = until;
     }
 
-    /// Returns the number of endpoints in Envoys, of held machines, and of entries.
+    /// Returns the number of endpoints in Envoys, of preserved machines, and of entries.
     fn counts(&self) -> (usize, usize, usize) {
         let assignment = self.snapshot.assignment(&Viewer::default(), "outbound|80||pay.shop");
         let view = self.entries.view(self.now);
-        let held = view.iter().filter(|workload| workload.held && workload.endpoint == "served");
-        (assignment.expect("an assignment").endpoints().len(), held.count(), view.len())
+        let preserved =
+            view.iter().filter(|workload| workload.self_preserved && workload.endpoint == "served");
+        (assignment.expect("an assignment").endpoints().len(), preserved.count(), view.len())
     }
 }
 
@@ -222,7 +223,7 @@ fn single_machines_are_removed() {
     let mut fleet = Fleet::new(10);
     fleet.close([1, 2]);
     fleet.wait(11);
-    assert_eq!(fleet.counts(), (8, 0, 10), "they may still be held");
+    assert_eq!(fleet.counts(), (8, 0, 10), "they may still be preserved");
     fleet.wait(120);
     assert_eq!(fleet.counts(), (8, 0, 8));
     // These are in another window.
@@ -244,7 +245,7 @@ fn explicit_reports_count_as_before() {
 }
 
 #[test]
-fn silent_agents_with_open_streams_are_held() {
+fn silent_agents_with_open_streams_are_preserved() {
     let mut fleet = Fleet::new(4);
     fleet.pass(1000);
     assert_eq!(fleet.counts(), (4, 4, 4));
@@ -255,7 +256,7 @@ fn silent_agents_with_open_streams_are_held() {
 }
 
 #[test]
-fn operator_releases_held_machines() {
+fn operator_releases_preserved_machines() {
     let mut fleet = Fleet::new(4);
     fleet.close(1..=4);
     fleet.wait(1000);
@@ -270,18 +271,18 @@ fn operator_releases_held_machines() {
 }
 
 #[test]
-fn held_machines_survive_a_restart() {
+fn preserved_machines_survive_a_restart() {
     let mut fleet = Fleet::new(4);
     fleet.close(1..=4);
     fleet.wait(1000);
     fleet.restart();
-    let kept = fleet.publish();
-    fleet.input(kept);
+    let preserved = fleet.publish();
+    fleet.input(preserved);
     fleet.wait(1000);
     assert_eq!(fleet.counts(), (4, 4, 4));
 }
 
-/// After a restart, the others of a held set have the restart grace to return.
+/// After a restart, the others of a preserved set have the restart grace to return.
 #[test]
 fn restart_delays_the_release() {
     let mut fleet = Fleet::new(4);
@@ -341,7 +342,7 @@ fn a_machine_that_returns_without_a_report_is_released_later() {
 
 /// The times in the store are in the future after a restart.
 #[test]
-fn clock_set_back_before_a_restart_neither_holds_for_ever_nor_releases() {
+fn clock_set_back_before_a_restart_neither_preserves_for_ever_nor_releases() {
     for change in [-600, -86_400, -86_400 * 365] {
         let mut fleet = Fleet::new(10);
         fleet.close(1..=4);

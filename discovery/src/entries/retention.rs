@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::{Before, DeletionReason, Entries, Kept};
+use super::{Before, DeletionReason, Entries, Preserved};
 use crate::objects::Key;
 
 impl Entries {
     /// Updates what the last snapshot keeps, and deletes disconnected entries that it does not keep.
-    pub(super) fn set_kept(&mut self, kept: BTreeMap<Key, Kept>) {
-        self.kept = kept;
-        let release_at = self.at.now.saturating_add(self.settings.brake().window);
-        for (key, kept) in self.kept.clone() {
+    pub(super) fn set_preserved(&mut self, preserved: BTreeMap<Key, Preserved>) {
+        self.preserved = preserved;
+        let release_at = self.at.now.saturating_add(self.settings.panic_threshold().window);
+        for (key, preserved) in self.preserved.clone() {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
-            match kept {
-                Kept::Recovering if self.ownership.owns(&entry.record) => {
+            match preserved {
+                Preserved::Recovering if self.ownership.owns(&entry.record) => {
                     // After a restart, all agents have time to reconnect.
                     let release_at = release_at.max(self.settings.earliest(entry.is_restored));
                     entry.release_deadline.get_or_insert(release_at);
@@ -33,9 +33,9 @@ impl Entries {
     /// its linger deadline.
     pub(super) fn delete_unless_kept(&mut self, key: &Key) {
         let Some(entry) = self.entries.get(key).filter(|entry| entry.streams.is_empty()) else { return };
-        let is_kept = match self.kept.get(key) {
-            Some(Kept::Removed) => entry.linger_deadline.is_some(),
-            kept => kept.is_some(),
+        let is_kept = match self.preserved.get(key) {
+            Some(Preserved::Removed) => entry.linger_deadline.is_some(),
+            preserved => preserved.is_some(),
         };
         if is_kept {
             self.disconnected_candidates.insert(key.clone());
@@ -46,7 +46,7 @@ impl Entries {
 
     /// Removes the endpoints that are held because too many agents became silent.
     pub(super) fn release_held(&mut self, namespace: Option<&str>, group: Option<&str>) {
-        let held = self.kept.iter().filter(|(_, kept)| kept.is_held());
+        let held = self.preserved.iter().filter(|(_, preserved)| preserved.is_self_preserved());
         let held: Vec<Key> = held.map(|(key, _)| key.clone()).collect();
         for key in held {
             let auto = self.entries.get(&key).and_then(|entry| entry.record.auto.as_ref());

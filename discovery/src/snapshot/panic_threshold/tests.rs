@@ -1,4 +1,4 @@
-//! Tests of which machines of a service are kept, as rows.
+//! Tests of which machines of a service are preserved, as rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const NOW: i64 = 1_000;
 
 /// Builds a machine from a word: `ok`, `missing` (its stream was lost), `silent@900` (since that
 /// time), `bad@900` (unhealthy since that time), `left` (it terminated). With `*` the previous
-/// snapshot held it.
+/// snapshot preserved it.
 fn machine(number: usize, word: &str) -> Workload {
     let (word, since) = word.trim_end_matches('*').split_once('@').unwrap_or((word, "0"));
     let since = Timestamp::from_seconds(since.trim_end_matches('*').parse().expect("seconds"));
@@ -25,55 +25,59 @@ fn machine(number: usize, word: &str) -> Workload {
         key: Key::new("shop", format!("m{number:02}")),
         spec: Arc::new(Spec::default()),
         served,
-        keepable: matches!(word, "silent" | "bad"),
+        preservable: matches!(word, "silent" | "bad"),
         unserved_since: (!served).then_some(since),
         presence,
         accounted_for: true,
     }
 }
 
-/// Returns one letter for each machine: `-` (nothing is kept), H(eld), R(ecovering), U(nhealthy
-/// limit), or r(emoved, but may be held later).
-fn kept(brake: Brake, words: &str) -> String {
+/// Returns one letter for each machine: `-` (not preserved), S(ilent), R(ecovering), U(nhealthy),
+/// or r(emoved, but may be preserved later).
+fn preserved(panic_threshold: PanicThreshold, words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     let machines: Vec<Workload> =
         words.iter().enumerate().map(|(number, word)| machine(number, word)).collect();
-    let held_before = |key: &Key| {
+    let preserved_before = |key: &Key| {
         machines.iter().zip(&words).any(|(machine, word)| machine.key == *key && word.ends_with('*'))
     };
-    let kept = brake.kept(machines.iter().collect(), &held_before, Timestamp::from_seconds(NOW));
-    let letter = |machine: &Workload| match kept.iter().find(|(key, _)| **key == machine.key) {
+    let preserved =
+        panic_threshold.preserved(machines.iter().collect(), &preserved_before, Timestamp::from_seconds(NOW));
+    let letter = |machine: &Workload| match preserved.iter().find(|(key, _)| **key == machine.key) {
         None => '-',
-        Some((_, Kept::Held)) => 'H',
-        Some((_, Kept::Recovering)) => 'R',
-        Some((_, Kept::UnhealthyLimit)) => 'U',
-        Some((_, Kept::Removed)) => 'r',
-        Some((_, Kept::LastEndpoint)) => 'L',
+        Some((_, Preserved::Silent)) => 'S',
+        Some((_, Preserved::Recovering)) => 'R',
+        Some((_, Preserved::Unhealthy)) => 'U',
+        Some((_, Preserved::Removed)) => 'r',
+        Some((_, Preserved::LastEndpoint)) => 'L',
     };
     machines.iter().map(letter).collect()
 }
 
 #[test]
-fn mass_silence_is_held() {
-    let brake =
-        Brake { max_silent_percent: 25, window: Duration::from_secs(60), max_unhealthy_percent: None };
+fn mass_silence_is_preserved() {
+    let panic_threshold = PanicThreshold {
+        max_silent_percent: 25,
+        window: Duration::from_secs(60),
+        max_unhealthy_percent: None,
+    };
     for (words, expected) in [
         ("ok ok ok", "---"),
         // Two machines are removed, whatever their share is.
         ("silent@1000 silent@1000", "--"),
         ("silent@1000 silent@1000 ok", "rr-"),
-        ("silent@1000 silent@1000 silent@1000", "HHH"),
+        ("silent@1000 silent@1000 silent@1000", "SSS"),
         // A quarter is removed, more is not.
         ("silent@1000 silent@1000 silent@1000 ok ok ok ok ok ok ok ok ok", "rrr---------"),
-        ("silent@1000 silent@1000 silent@1000 ok ok ok ok ok ok ok ok", "HHH--------"),
+        ("silent@1000 silent@1000 silent@1000 ok ok ok ok ok ok ok ok", "SSS--------"),
         // The first that is silent is not removed while the others are missing.
-        ("silent@1000 missing missing ok", "H---"),
+        ("silent@1000 missing missing ok", "S---"),
         ("silent@939 missing missing ok", "r---"),
         // A chain of windows, and machines that became silent long before.
-        ("silent@100 silent@900 silent@930 silent@955 silent@985", "rHHHH"),
+        ("silent@100 silent@900 silent@930 silent@955 silent@985", "rSSSS"),
         ("silent@100 silent@200 silent@300 silent@400", "rrrr"),
         // The clock was set back since.
-        ("silent@1000 silent@4600 silent@4700", "HHH"),
+        ("silent@1000 silent@4600 silent@4700", "SSS"),
         // Reports of ill health do not count.
         ("silent@1000 silent@1000 bad@1000 left ok", "rr---"),
         // The others of the set have returned.
@@ -81,16 +85,16 @@ fn mass_silence_is_held() {
         ("silent@1000* ok", "R-"),
         ("ok* ok", "--"),
     ] {
-        assert_eq!(kept(brake, words), expected, "{words}");
+        assert_eq!(preserved(panic_threshold, words), expected, "{words}");
     }
-    let off = Brake { max_silent_percent: 100, ..brake };
-    assert_eq!(kept(off, "silent@1000 silent@1000 silent@1000"), "rrr");
+    let off = PanicThreshold { max_silent_percent: 100, ..panic_threshold };
+    assert_eq!(preserved(off, "silent@1000 silent@1000 silent@1000"), "rrr");
 }
 
 #[test]
 fn unhealthy_machines_over_the_limit_stay_endpoints() {
     let window = Duration::from_secs(60);
-    let of = |percent| Brake { max_silent_percent: 25, window, max_unhealthy_percent: percent };
+    let of = |percent| PanicThreshold { max_silent_percent: 25, window, max_unhealthy_percent: percent };
     for (percent, words, expected) in [
         (None, "bad@1 bad@2 bad@3 bad@4", "----"),
         (Some(50), "bad@1 bad@2 bad@3 bad@4", "--UU"),
@@ -100,8 +104,8 @@ fn unhealthy_machines_over_the_limit_stay_endpoints() {
         (Some(50), "left left left bad@1", "----"),
         (Some(100), "bad@1 bad@2", "--"),
         // Both limits.
-        (Some(0), "bad@1 silent@1000 silent@1000 silent@1000", "UHHH"),
+        (Some(0), "bad@1 silent@1000 silent@1000 silent@1000", "USSS"),
     ] {
-        assert_eq!(kept(of(percent), words), expected, "{percent:?}: {words}");
+        assert_eq!(preserved(of(percent), words), expected, "{percent:?}: {words}");
     }
 }
