@@ -5,13 +5,11 @@
 //! The module does no I/O: each step gets the time as an argument and returns effects. Sockets,
 //! stores and the encoding of endpoints are elsewhere.
 //!
-//! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. `registration` binds streams to
-//! entries, `sessions` selects the stream that reports, `reports` applies its reports,
-//! `acknowledgements` acknowledges them once they are stored, `disconnects` handles streams that
-//! end, `deadlines` handles timeouts, `retention` those of entries that snapshots preserve,
-//! `configuration` and `observed` handle changes by the operator
-//! and by other instances, and `reconcile` emits the writes, pushes and events that follow from a
-//! change.
+//! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. An entry is made of machines with
+//! state of their own: `session` (which stream reports), `liveness` (deadlines for streams, reports
+//! and results), `storage` (writes and acknowledgements) and `retention` (how long a silent entry
+//! stays); `streams` and `timers` are those of all entries. The other modules apply one kind of input
+//! each, and `reconcile` emits the writes, pushes and events that follow from a change.
 
 mod acknowledgements;
 mod configuration;
@@ -20,7 +18,9 @@ mod deadlines;
 mod disconnects;
 mod entry;
 mod event;
+mod liveness;
 mod name;
+mod newest_report;
 mod node;
 mod observed;
 mod ownership;
@@ -30,30 +30,36 @@ mod record;
 mod registration;
 mod reports;
 mod retention;
+mod self_preservation;
+mod session;
 mod sessions;
 mod settings;
-mod stream;
+mod storage;
+mod streams;
+mod timers;
 mod timestamp;
 mod view;
 mod workload;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadlines::Deadlines;
 use entry::Entry;
 use ownership::Ownership;
-use stream::{Stream, WaitingFor};
+use retention::SnapshotNeeds;
+use streams::Streams;
+use timers::Timers;
 
 use super::objects::{Config, Key};
 
 pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node};
-pub use protocol::{Code, Effect, Input, Report, StreamCommand, StreamId};
+pub use protocol::{Code, Effect, Input, Report, StreamCommand};
 pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
 pub use settings::{PanicThreshold, PeerAddressCheck, Settings, UnknownPolicy};
+pub use streams::StreamId;
 pub use timestamp::Timestamp;
 pub use view::{AgentView, ConditionView, WorkloadView};
 pub use workload::{Presence, Preserved, Workload};
@@ -71,14 +77,9 @@ pub struct Entries {
     /// True if the policy of some service may keep its last endpoint.
     may_keep: bool,
     entries: BTreeMap<Key, Entry>,
-    streams: HashMap<StreamId, Stream>,
-    waiting_streams: BTreeSet<(WaitingFor, StreamId)>,
-    deadlines: Deadlines,
-    /// Entries whose last stream was lost and that are not deleted yet, because they may be preserved as
-    /// endpoints of a service.
-    disconnected_candidates: BTreeSet<Key>,
-    /// The entries that the last snapshot needs although they are silent or unhealthy.
-    preserved: BTreeMap<Key, Preserved>,
+    streams: Streams,
+    timers: Timers,
+    snapshot_needs: SnapshotNeeds,
     is_store_unreachable: bool,
     writes: u64,
     /// Wall-clock time at the start of the process, as of the first step.
@@ -111,11 +112,9 @@ impl Entries {
             is_configured: false,
             may_keep: false,
             entries: BTreeMap::new(),
-            streams: HashMap::new(),
-            waiting_streams: BTreeSet::new(),
-            deadlines: Deadlines::default(),
-            disconnected_candidates: BTreeSet::new(),
-            preserved: BTreeMap::new(),
+            streams: Streams::default(),
+            timers: Timers::default(),
+            snapshot_needs: SnapshotNeeds::default(),
             is_store_unreachable: false,
             writes: 0,
             started_at: None,
@@ -123,9 +122,12 @@ impl Entries {
             effects: Vec::new(),
         };
         for (key, record) in stored {
-            let entry = Entry { is_restored: true, ..Entry::stored(record) };
-            entries.entries.insert(key.clone(), entry);
-            entries.start_grace_period(&key, entries.settings.restart_grace);
+            let mut entry = Entry::restored(record);
+            if entries.ownership.owns(&entry.record) {
+                entry.liveness.await_restart(entries.settings.restart_grace, entry.record.session > 0);
+                entry.schedule(&mut entries.timers, &key);
+            }
+            entries.entries.insert(key, entry);
         }
         entries
     }
@@ -152,7 +154,7 @@ impl Entries {
             Input::EndReporters => self.end_reporters(),
             Input::StoreUnreachable(is_away) => self.set_store_unreachable(is_away),
             Input::Preserved(preserved) => self.set_preserved(preserved),
-            Input::Release { namespace, group } => self.release_held(namespace.as_deref(), group.as_deref()),
+            Input::Release { namespace, group } => self.release(namespace.as_deref(), group.as_deref()),
             Input::ProcessResumed => self.resume(),
             Input::Tick => {}
         }
@@ -169,11 +171,7 @@ impl Entries {
         let newest = silent.iter().filter_map(|entry| entry.last_transition()).max();
         let ahead = newest.map_or(0, |newest| newest.seconds().saturating_sub(now.seconds()));
         if ahead > 0 {
-            for entry in &mut silent {
-                let moved =
-                    |stored: Timestamp| Timestamp::from_seconds(stored.seconds().saturating_sub(ahead));
-                entry.transition = entry.last_transition().map(|stored| (stored, moved(stored)));
-            }
+            silent.iter_mut().for_each(|entry| entry.move_transition(ahead));
         }
     }
 
@@ -185,7 +183,7 @@ impl Entries {
 
     /// Returns when the next [`Input::Tick`] is due, on the clock of [`Entries::step`].
     pub fn next_due(&self) -> Option<Duration> {
-        self.deadlines.next()
+        self.timers.next()
     }
 
     /// Returns all entries that Envoys may see, sorted by key.
@@ -196,7 +194,7 @@ impl Entries {
     /// Returns the entries of `/debug/workloads`, sorted by key.
     pub fn view(&self, now: Duration) -> Vec<WorkloadView> {
         let view = |(key, entry): (&Key, &Entry)| {
-            view::of(key, entry, &self.settings, self.preserved.get(key).copied(), now, &self.streams)
+            view::of(key, entry, &self.settings, self.snapshot_needs.get(key), now, &self.streams)
         };
         self.entries.iter().filter_map(view).collect()
     }

@@ -1,61 +1,40 @@
 //! Acknowledges reports once they are stored, and records the agents' acknowledgements of probes.
 
-use workload_health::health_report::printable;
-
-use super::entry::PendingAck;
-use super::{Entries, Event, StreamCommand, StreamId};
+use super::storage::Ack;
+use super::{Effect, Entries, Event, StreamCommand, StreamId};
 use crate::objects::Key;
 
 impl Entries {
     /// Acknowledges a report as soon as the current state of the entry is stored.
-    pub(super) fn acknowledge_when_stored(
-        &mut self,
-        key: &Key,
-        stream: StreamId,
-        epoch: String,
-        generation: u64,
-    ) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.stored >= entry.write {
-            entry.pending_ack = None;
+    pub(super) fn acknowledge_when_stored(&mut self, key: &Key, ack: Ack) {
+        let ack = self.entries.get_mut(key).and_then(|entry| entry.storage.acknowledge(ack));
+        self.acknowledge(ack);
+    }
+
+    /// Handles the confirmation of a write by the store.
+    pub(super) fn stored(&mut self, key: &Key, write: u64) {
+        let ack = self.entries.get_mut(key).and_then(|entry| entry.storage.confirm(write));
+        self.acknowledge(ack);
+    }
+
+    fn acknowledge(&mut self, ack: Option<Ack>) {
+        if let Some(Ack { stream, epoch, generation }) = ack.filter(|ack| self.streams.contains(ack.stream)) {
             self.send(stream, StreamCommand::Ack { epoch, generation });
-        } else {
-            entry.pending_ack = Some(PendingAck { stream, epoch, generation, write: entry.write });
         }
     }
 
     /// Records that the agent accepted or rejected the probe of a hello.
     pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
-        let Some(key) = self.streams.get(&id).and_then(|stream| stream.bound.clone()) else { return };
-        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.reporter == Some(id)) else {
+        let Some(key) = self.streams.get(id).and_then(|stream| stream.bound.clone()) else { return };
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.session.is_reporter(id)) else {
             return;
         };
-        let Some(agent) = &mut entry.agent else { return };
         match answer {
-            Ok(version) => {
-                agent.probe_version = Some(printable(&version));
-                agent.probe_nack = None;
-            }
+            Ok(version) => entry.session.probe_acked(&version),
             Err(text) => {
-                let text = printable(&text);
-                let is_new = agent.probe_nack.as_ref() != Some(&text);
-                agent.probe_nack = Some(text.clone());
-                if is_new {
-                    self.emit(Event::ProbeNacked { key, text });
-                }
+                let nack = entry.session.probe_nacked(&text);
+                self.effects.extend(nack.map(|text| Effect::Event(Event::ProbeNacked { key, text })));
             }
-        }
-    }
-
-    /// Handles the confirmation of a write by the store.
-    pub(super) fn stored(&mut self, key: &Key, write: u64) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        entry.stored = entry.stored.max(write);
-        let stored = entry.stored;
-        let Some(ack) = entry.pending_ack.take_if(|ack| ack.write <= stored) else { return };
-        if self.streams.contains_key(&ack.stream) {
-            let PendingAck { stream, epoch, generation, .. } = ack;
-            self.send(stream, StreamCommand::Ack { epoch, generation });
         }
     }
 }

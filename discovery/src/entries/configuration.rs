@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use super::stream::WaitingFor;
+use super::streams::WaitingFor;
 use super::{Code, DeletionReason, Entries, StreamId};
 use crate::objects::{Config, Key, LastEndpoint};
 
@@ -72,16 +72,15 @@ impl Entries {
         // The last stream to be bound again determines the entry, which must be the reporting one.
         of_group
             .flat_map(|(_, entry)| {
-                let others = entry.streams.iter().copied().filter(|id| Some(*id) != entry.reporter);
-                others.chain(entry.reporter)
+                let reporter = entry.session.reporter();
+                let others = entry.session.streams().iter().copied().filter(move |id| Some(*id) != reporter);
+                others.chain(reporter)
             })
             .collect()
     }
 
     fn bind_streams_waiting_for(&mut self, wait: &WaitingFor) {
-        let range = (wait.clone(), StreamId::MIN)..=(wait.clone(), StreamId::MAX);
-        let waiting: Vec<StreamId> = self.waiting_streams.range(range).map(|(_, id)| *id).collect();
-        waiting.into_iter().for_each(|id| self.bind(id));
+        self.streams.waiting_for(wait).into_iter().for_each(|id| self.bind(id));
     }
 
     /// Tries again to bind the streams that wait for this entry.
@@ -118,7 +117,7 @@ impl Entries {
 
     /// Closes all streams of an entry, so that they register again.
     pub(super) fn end_streams(&mut self, key: &Key, why: &str) {
-        let streams = self.entries.get(key).map(|entry| entry.streams.clone()).unwrap_or_default();
+        let streams = self.entries.get(key).map(|entry| entry.session.streams().clone()).unwrap_or_default();
         for id in streams {
             self.end(id, Code::Aborted, why.to_owned());
         }

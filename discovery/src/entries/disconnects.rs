@@ -5,10 +5,6 @@ use std::time::Duration;
 use super::{Code, Entries, Event, RejectionReason, StreamCommand, StreamId};
 use crate::objects::Key;
 
-/// An agent that loses a stream older than this reconnects with short backoff, so the normal grace
-/// period applies to it. An agent that loses a younger stream may still have a long backoff.
-const STABLE_STREAM: Duration = Duration::from_secs(30);
-
 impl Entries {
     /// Rejects a stream that violates a rule.
     pub(super) fn reject(&mut self, stream: StreamId, code: Code, reason: RejectionReason, text: String) {
@@ -24,7 +20,7 @@ impl Entries {
 
     /// Closes a stream that a newer one has replaced as the reporting stream.
     pub(super) fn supersede(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
+        self.streams.remove(stream);
         let text = "superseded".to_owned();
         self.send(stream, StreamCommand::Close { code: Code::Aborted, text });
     }
@@ -38,8 +34,7 @@ impl Entries {
 
     /// Removes a stream from the state.
     pub(super) fn remove_stream(&mut self, id: StreamId) {
-        self.stop_waiting(id);
-        let Some(stream) = self.streams.remove(&id) else { return };
+        let Some(stream) = self.streams.remove(id) else { return };
         let Some(key) = stream.bound else { return };
         self.leave_entry(id, &key, stream.opened);
     }
@@ -48,22 +43,15 @@ impl Entries {
     fn leave_entry(&mut self, id: StreamId, key: &Key, opened: Duration) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if !entry.streams.remove(&id) {
-            return;
-        }
-        // From now on its agent reconnects with short backoff.
-        entry.is_restored &= at.now.saturating_sub(opened) < STABLE_STREAM;
-        let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
-        let deadline = self.settings.grace_from(at.now, entry.is_restored);
+        let Some(was_reporter) = entry.session.detach(id) else { return };
+        entry.liveness.stream_lost(at.now.saturating_sub(opened));
         let is_owned = entry.record.controller.as_ref() == Some(&self.ownership.controller);
-        if entry.streams.is_empty() && is_owned {
+        if !entry.session.is_connected() && is_owned {
             entry.record.disconnected_at = Some(at.wall);
-            entry.disconnect_deadline = Some(deadline);
+            entry.liveness.last_stream_lost(&self.settings, at.now);
         }
-        // The deadline of a lost reporting stream is not moved when other streams of the entry end
-        // later.
         if was_reporter {
-            entry.silence_deadline = Some(deadline);
+            entry.liveness.reporter_lost(&self.settings, at.now);
         }
         self.reconcile(key);
     }

@@ -1,14 +1,14 @@
 //! State of one entry in memory, and whether it is served.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use workload_health::State;
-
+use super::liveness::Liveness;
+use super::retention::Retention;
+use super::session::Session;
+use super::storage::Storage;
+use super::timers::{EntryTimer, Timers};
 use super::{
-    Before, Condition, ConditionReason, Presence, Record, Settings, Status, StepTime, StreamId, Timestamp,
+    Before, Condition, ConditionReason, Event, Presence, Record, Settings, Status, StepTime, Timestamp,
     UnknownPolicy, Workload,
 };
 use crate::objects::{Config, Key, ManualEntry, Spec};
@@ -17,100 +17,51 @@ use crate::objects::{Config, Key, ManualEntry, Spec};
 pub(super) struct Entry {
     /// The record to be stored.
     pub(super) record: Record,
-    /// The record last passed to the store or read from it.
-    pub(super) saved: Option<Record>,
     /// The operator's WorkloadEntry, unless the entry is auto-registered.
     pub(super) manual: Option<Arc<ManualEntry>>,
-    /// All streams of the workload, including its Envoy's.
-    pub(super) streams: BTreeSet<StreamId>,
-    /// The stream whose reports are applied.
-    pub(super) reporter: Option<StreamId>,
-    /// The agent that reported last.
-    pub(super) agent: Option<Agent>,
-    pub(super) last_report_kind: Option<LastReport>,
-    /// True if the entry was in the store when the process started.
-    pub(super) is_restored: bool,
-    /// Numbers of the last requested write, the last stored write, and the write that began the
-    /// session.
-    pub(super) write: u64,
-    pub(super) stored: u64,
-    pub(super) session_write: u64,
-    /// The acknowledgement to send once `write` is stored.
-    pub(super) pending_ack: Option<PendingAck>,
-    /// Without an open stream: the entry is treated as disconnected from this time on.
-    pub(super) disconnect_deadline: Option<Duration>,
-    /// The agent is treated as silent from this time on.
-    pub(super) silence_deadline: Option<Duration>,
-    /// The condition becomes Unknown at this time unless a probe result arrives before.
-    pub(super) first_result_deadline: Option<Duration>,
-    /// A silent entry is kept in memory until this time, since it may be held as an endpoint.
-    pub(super) linger_deadline: Option<Duration>,
-    /// A held endpoint is released at this time unless more machines become silent.
-    pub(super) release_deadline: Option<Duration>,
-    /// The deadline for which a timer is set.
-    pub(super) timer_at: Option<Duration>,
+    pub(super) session: Session,
+    pub(super) storage: Storage,
+    pub(super) liveness: Liveness,
+    pub(super) retention: Retention,
+    timer: EntryTimer,
     /// True if the entry was an endpoint since this process started, or became unhealthy since
     /// then.
     pub(super) accounted_for: bool,
-    pub(super) replacements: VecDeque<Duration>,
     /// The lastTransitionTime that this process has set, or found to be in the future, and the steady time
     /// that it stands for.
-    pub(super) transition: Option<(Timestamp, Timestamp)>,
+    transition: Option<(Timestamp, Timestamp)>,
     /// The workload in the last published change.
-    pub(super) last_published: Option<Workload>,
+    last_published: Option<Workload>,
     /// Status and reason in the last logged transition.
-    pub(super) last_logged: Option<(Status, ConditionReason)>,
-}
-
-/// Peer of the current or the last session.
-#[derive(Clone, Debug)]
-pub(super) struct Agent {
-    pub(super) stream: StreamId,
-    pub(super) app_health: bool,
-    pub(super) version: Option<String>,
-    pub(super) peer: SocketAddr,
-    pub(super) session: u64,
-    /// Epoch, generation and state of the newest report in the session.
-    pub(super) accepted: Option<(String, u64, State)>,
-    pub(super) last_report: Option<Duration>,
-    pub(super) probe_version: Option<String>,
-    pub(super) probe_nack: Option<String>,
-}
-
-/// Kind of the last report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LastReport {
-    Verdict,
-    Awaiting,
-    NoProbe,
-}
-
-/// A report to be acknowledged once it is stored.
-#[derive(Clone, Debug)]
-pub(super) struct PendingAck {
-    pub(super) stream: StreamId,
-    pub(super) epoch: String,
-    pub(super) generation: u64,
-    pub(super) write: u64,
+    last_logged: Option<(Status, ConditionReason)>,
 }
 
 impl Entry {
     /// Creates an entry from its stored record.
     pub(super) fn stored(record: Record) -> Self {
         let last_logged = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-        Self { saved: Some(record.clone()), last_logged, record, ..Self::default() }
+        Self { storage: Storage::of(record.clone()), last_logged, record, ..Self::default() }
     }
 
-    /// Returns the earliest deadline.
-    pub(super) fn due(&self) -> Option<Duration> {
-        let deadlines = [
-            self.disconnect_deadline,
-            self.silence_deadline,
-            self.first_result_deadline,
-            self.linger_deadline,
-            self.release_deadline,
-        ];
-        deadlines.into_iter().flatten().min()
+    /// Creates an entry that was in the store when the process started.
+    pub(super) fn restored(record: Record) -> Self {
+        Self { liveness: Liveness::restored(), ..Self::stored(record) }
+    }
+
+    /// Sets the timer for the earliest deadline.
+    pub(super) fn schedule(&mut self, timers: &mut Timers, key: &Key) {
+        let due = [self.liveness.due(), self.retention.due()].into_iter().flatten().min();
+        if let Some(due) = due {
+            timers.set_entry(&mut self.timer, due, key);
+        }
+    }
+
+    pub(super) fn cancel_timer(&mut self, timers: &mut Timers, key: &Key) {
+        timers.cancel_entry(&mut self.timer, key);
+    }
+
+    pub(super) fn timer_fired(&mut self) {
+        self.timer.fired();
     }
 
     /// Returns the spec; `None` as long as only the status of a manual entry is known.
@@ -222,7 +173,7 @@ impl Entry {
         }
     }
 
-    /// Returns true if the entry may be kept as the last endpoint of a service: it did not shut
+    /// Returns true if the entry may be preserved as the last endpoint of a service: it did not shut
     /// down, and a report about it was received.
     fn is_preservable(&self) -> bool {
         let Some(condition) = &self.record.condition else { return false };
@@ -231,8 +182,8 @@ impl Entry {
         !left && !self.was_never_known()
     }
 
-    /// Returns true if the entry may be kept although none of its streams is open.
-    pub(super) fn may_linger(&self, settings: &Settings) -> bool {
+    /// Returns true if the entry may be the last endpoint although none of its streams is open.
+    pub(super) fn may_be_last_endpoint(&self, settings: &Settings) -> bool {
         self.is_preservable() || (self.record.condition.is_none() && self.is_served(settings))
     }
 
@@ -261,7 +212,13 @@ impl Entry {
     /// Returns true if the workload is connected again and not silent, although its agent may have no verdict
     /// yet. Istio's agent becomes the reporter only with its first report.
     pub(super) fn has_returned(&self) -> bool {
-        !self.streams.is_empty() && self.silence_deadline.is_some()
+        self.session.is_connected() && self.liveness.expects_report()
+    }
+
+    /// Applies that the stored lastTransitionTime is this many seconds in the future.
+    pub(super) fn move_transition(&mut self, seconds: i64) {
+        let moved = |stored: Timestamp| Timestamp::from_seconds(stored.seconds().saturating_sub(seconds));
+        self.transition = self.last_transition().map(|stored| (stored, moved(stored)));
     }
 
     pub(super) fn last_transition(&self) -> Option<Timestamp> {
@@ -273,8 +230,8 @@ impl Entry {
             Some((wall, steady)) if wall == since => steady,
             _ => since,
         });
-        let is_lost = (self.streams.is_empty() && self.disconnect_deadline.is_some())
-            || (self.reporter.is_none() && self.silence_deadline.is_some());
+        let is_lost = (!self.session.is_connected() && self.liveness.expects_stream())
+            || (self.session.reporter().is_none() && self.liveness.expects_report());
         match since.filter(|_| !served && self.is_silent()) {
             Some(since) => Presence::Silent(since),
             None if served && is_lost => Presence::Missing,
@@ -296,5 +253,32 @@ impl Entry {
             presence: self.presence(served),
             accounted_for: served || self.accounted_for,
         })
+    }
+
+    /// Returns true if the entry as seen by Envoys differs from the last published one.
+    pub(super) fn publish(&mut self, key: &Key, settings: &Settings) -> bool {
+        self.accounted_for |= self.is_served(settings);
+        // A lost stream alone needs no new snapshot.
+        let workload = self.workload(key, settings).map(|workload| match workload.presence {
+            Presence::Missing => Workload { presence: Presence::Reporting, ..workload },
+            _ => workload,
+        });
+        let is_new = self.last_published != workload;
+        if is_new {
+            self.last_published = workload;
+        }
+        is_new
+    }
+
+    /// Returns the event if status or reason of the condition changed.
+    pub(super) fn transition_event(&mut self, key: &Key) -> Option<Event> {
+        let condition = self.record.condition.as_ref();
+        let logged = condition.map(|condition| (condition.status, condition.reason));
+        if self.last_logged == logged {
+            return None;
+        }
+        self.last_logged = logged;
+        let served = self.last_published.as_ref().is_some_and(|workload| workload.served);
+        Some(Event::Transition { key: key.clone(), condition: condition.cloned(), served })
     }
 }

@@ -22,15 +22,14 @@ impl Entries {
         if entry.record.auto.is_none() {
             // The deleted object was also part of the configuration.
             entry.record = Record::default();
-            entry.saved = None;
-            return;
+            return entry.storage.observed(None);
         }
-        if entry.streams.is_empty() || entry.record.is_foreign() {
+        if !entry.session.is_connected() || entry.record.is_foreign() {
             self.remove_deleted(key);
             return self.bind_waiting(key);
         }
         // Its streams are open, so the entry is written again.
-        entry.saved = None;
+        entry.storage.observed(None);
         entry.record.resource_version = None;
         entry.record.connected_at = Some(self.at.wall);
     }
@@ -39,8 +38,8 @@ impl Entries {
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::stored(record.clone()));
         let was_foreign = entry.record.is_foreign();
         let session = entry.record.session;
-        let is_taken = entry.stored >= entry.session_write;
-        if entry.reporter.is_none() || record.is_foreign() {
+        let is_taken = entry.storage.is_session_stored();
+        if entry.session.reporter().is_none() || record.is_foreign() {
             return self.adopt_record(key, record, was_foreign);
         }
         if record.session < session || (record.session == session && is_taken) {
@@ -50,9 +49,8 @@ impl Entries {
             return self.take_next_session(key, record);
         }
         // A newer stream is connected to another instance.
-        if let Some(reporter) = entry.reporter.take() {
-            entry.streams.remove(&reporter);
-            entry.silence_deadline = None;
+        if let Some(reporter) = entry.session.detach_reporter() {
+            entry.liveness.expect_no_report();
             self.supersede(reporter);
         }
         self.adopt_record(key, record, was_foreign);
@@ -63,12 +61,11 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_edited = entry.record.is_moved(&record);
         entry.record = record.clone();
-        entry.saved = Some(record);
+        entry.storage.observed(Some(record));
         let is_foreign = entry.record.is_foreign();
-        if is_foreign && !entry.streams.is_empty() {
+        if is_foreign && entry.session.is_connected() {
             // The streams wait until the other controller releases the entry.
-            let streams = std::mem::take(&mut entry.streams);
-            entry.reporter = None;
+            let streams = entry.session.detach_all();
             self.rebind(streams);
         } else if is_edited {
             self.end_streams(key, "the entry was edited");
@@ -77,12 +74,11 @@ impl Entries {
         let is_owned = self.ownership.owns(&entry.record);
         if !is_owned {
             // The instance that owns the entry handles its timeouts.
-            (entry.disconnect_deadline, entry.silence_deadline, entry.first_result_deadline) =
-                (None, None, None);
-        } else if !entry.streams.is_empty() {
-            entry.disconnect_deadline = None;
-        } else if entry.disconnect_deadline.is_none() {
-            entry.disconnect_deadline = Some(self.settings.grace_from(self.at.now, entry.is_restored));
+            entry.liveness.stop();
+        } else if entry.session.is_connected() {
+            entry.liveness.expect_no_stream();
+        } else {
+            entry.liveness.expect_stream(&self.settings, self.at.now);
         }
         if was_foreign && !is_foreign {
             self.bind_waiting(key);
@@ -100,7 +96,7 @@ impl Entries {
             own.health_checks = health_checks;
         }
         entry.record.resource_version.clone_from(&record.resource_version);
-        entry.saved = Some(record);
+        entry.storage.observed(Some(record));
         if is_edited {
             self.end_streams(key, "the entry was edited");
         }
@@ -112,23 +108,21 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.record.session = record.session + 1;
         entry.record.resource_version.clone_from(&record.resource_version);
-        entry.session_write = u64::MAX;
-        if let Some(agent) = &mut entry.agent {
-            agent.session = entry.record.session;
-            if agent.last_report.is_none() {
-                entry.record.condition.clone_from(&record.condition);
-                entry.record.before = record.before;
-            }
+        entry.storage.session_began();
+        if entry.session.renumber(entry.record.session) {
+            entry.record.condition.clone_from(&record.condition);
+            entry.record.before = record.before;
         }
-        entry.saved = Some(record);
-        if let Some(reporter) = entry.reporter {
+        entry.storage.observed(Some(record));
+        if let Some(reporter) = entry.session.reporter() {
             self.hello(reporter);
         }
     }
 
     /// Ends the streams of all agents that report here, so that they connect to other instances.
     pub(super) fn end_reporters(&mut self) {
-        let reporters: Vec<StreamId> = self.entries.values().filter_map(|entry| entry.reporter).collect();
+        let reporters = self.entries.values().filter_map(|entry| entry.session.reporter());
+        let reporters: Vec<StreamId> = reporters.collect();
         for reporter in reporters {
             let text = "this replica of discovery has lost its API server";
             self.end(reporter, Code::Aborted, text.to_owned());
@@ -141,13 +135,13 @@ impl Entries {
         let now = self.at.now;
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
-            if entry.reporter.is_some()
+            if entry.session.reporter().is_some()
                 || entry.record.controller.as_ref() == Some(&self.ownership.controller)
             {
                 continue;
             }
             if !self.ownership.owns(&entry.record) {
-                entry.disconnect_deadline = None;
+                entry.liveness.expect_no_stream();
                 continue;
             }
             // An instance that is lost may still have the streams of its agents, which detect that
@@ -155,15 +149,14 @@ impl Entries {
             let is_released =
                 Ownership::instance(&entry.record).is_some_and(|instance| released.contains(instance));
             let from = if is_released { now } else { now.saturating_add(self.settings.heartbeat_at_most()) };
-            let deadline = self.settings.grace_from(from, entry.is_restored);
-            if entry.streams.is_empty() {
-                entry.disconnect_deadline.get_or_insert(deadline);
+            if !entry.session.is_connected() {
+                entry.liveness.expect_stream(&self.settings, from);
             } else {
                 // The stream of the workload's Envoy is open here; that of its agent was open at
                 // the instance that is not alive.
                 entry.record.controller = Some(self.ownership.controller.clone());
                 if entry.record.session > 0 {
-                    entry.silence_deadline.get_or_insert(deadline);
+                    entry.liveness.expect_report(&self.settings, from);
                 }
             }
             keys.push(key.clone());

@@ -7,11 +7,8 @@ use std::time::Duration;
 
 use workload_health::HealthReport;
 
-use super::{Event, Identity, Node, Preserved, Record};
+use super::{Event, Identity, Node, Preserved, Record, StreamId};
 use crate::objects::{Config, Group, Key};
-
-/// Identifies a stream. Numbers are not reused while the process runs.
-pub type StreamId = u64;
 
 /// Input of a step.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use pacing::RateLimiter;
 
 use super::entry::Entry;
 use super::name::{self, RegistrationTarget};
-use super::stream::{Stream, WaitingFor};
+use super::streams::{Stream, WaitingFor};
 use super::{Code, Entries, Event, Identity, Node, PeerAddressCheck, RejectionReason, StreamId, content};
 use crate::objects::Key;
 
@@ -29,29 +29,16 @@ impl Entries {
             let text = format!("NAMESPACE: the certificate is for namespace {}", identity.namespace);
             return self.reject(id, Code::PermissionDenied, RejectionReason::Identity, text);
         }
-        let stream = Stream {
-            opened: self.at.now,
-            peer,
-            identity,
-            node,
-            target,
-            bound: None,
-            waiting_for: None,
-            pending_report: None,
-            newest: None,
-            last_istio_report: None,
-            rate: RateLimiter::new(self.settings.report_interval, self.settings.report_burst),
-            last_hello: None,
-        };
-        self.streams.insert(id, stream);
+        let rate = RateLimiter::new(self.settings.report_interval, self.settings.report_burst);
+        self.streams.insert(id, Stream::new(self.at.now, peer, identity, node, target, rate));
         self.bind(id);
     }
 
     /// Binds a stream to its entry, or makes it wait for the entry. If the stream is bound already,
     /// because its group changed, the entry is updated.
     pub(super) fn bind(&mut self, id: StreamId) {
-        self.stop_waiting(id);
-        let Some(stream) = self.streams.get(&id) else { return };
+        self.streams.stop_waiting(id);
+        let Some(stream) = self.streams.get(id) else { return };
         let (is_bound, is_agent) = (stream.bound.is_some(), stream.node.app_health);
         let target = stream.target.clone();
         if let Some(RegistrationTarget::Group { entry: key, .. } | RegistrationTarget::Entry(key)) = &target
@@ -83,26 +70,16 @@ impl Entries {
     /// bind them again.
     pub(super) fn rebind(&mut self, streams: BTreeSet<StreamId>) {
         for id in streams {
-            if let Some(stream) = self.streams.get_mut(&id) {
+            if let Some(stream) = self.streams.get_mut(id) {
                 stream.unbind();
             }
             self.bind(id);
         }
     }
 
-    pub(super) fn stop_waiting(&mut self, id: StreamId) {
-        if let Some(wait) = self.streams.get_mut(&id).and_then(|stream| stream.waiting_for.take()) {
-            self.waiting_streams.remove(&(wait, id));
-        }
-    }
-
     fn wait(&mut self, id: StreamId, wait: WaitingFor, why: &'static str) {
         let (WaitingFor::Group(key) | WaitingFor::Entry(key)) = wait.clone();
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.waiting_for = Some(wait.clone());
-            stream.unbind();
-            self.waiting_streams.insert((wait, id));
-        }
+        self.streams.wait(id, wait);
         self.emit(Event::Pending { stream: id, key, reason: why });
         self.hello(id);
     }
@@ -110,9 +87,9 @@ impl Entries {
     /// Returns true if a client with another certificate identity, or with none, reports on the
     /// entry. An agent that could supersede it could report for its machine.
     pub(super) fn is_session_of_another(&self, id: StreamId, key: &Key) -> bool {
-        let reporter = self.entries.get(key).and_then(|entry| entry.reporter).filter(|old| *old != id);
-        let old = reporter.and_then(|reporter| self.streams.get(&reporter));
-        old.zip(self.streams.get(&id)).is_some_and(|(old, new)| old.identity != new.identity)
+        let reporter = self.entries.get(key).and_then(|entry| entry.session.reporter());
+        let old = reporter.filter(|old| *old != id).and_then(|old| self.streams.get(old));
+        old.zip(self.streams.get(id)).is_some_and(|(old, new)| old.identity != new.identity)
     }
 
     pub(super) fn reject_supersession(&mut self, id: StreamId, key: &Key) {
@@ -130,7 +107,7 @@ impl Entries {
         let Some(group) = self.config.groups.get(group).cloned() else {
             return Err(Unbound::Pending(WaitingFor::Group(group.clone()), "its group does not exist"));
         };
-        let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
+        let Some(stream) = self.streams.get(id) else { return Ok(key.clone()) };
         check_identity(stream, key, group.group.template.service_account.as_deref())?;
         let entry = self.entries.get(key);
         if entry.is_some_and(|entry| entry.record.is_foreign()) {
@@ -171,24 +148,25 @@ impl Entries {
             // The Envoy of the workload must not overwrite what its reporting agent has set.
             Some(_)
                 if !is_app_health_agent
-                    && (entry.reporter.is_some_and(|reporter| reporter != id) || !is_owned) => {}
+                    && (entry.session.reporter().is_some_and(|reporter| reporter != id) || !is_owned) => {}
             Some(old) => {
                 // Adding a probe must not remove the endpoint immediately. The entry becomes
                 // health-checked with the first probe result, or when none has arrived for too
                 // long.
                 let expects_verdict = auto.health_checks && !old.health_checks && can_know_probe;
-                let is_unreported =
-                    is_bound && !old.health_checks && entry.reporter.is_none() && entry.record.session > 0;
+                let is_unreported = is_bound
+                    && !old.health_checks
+                    && entry.session.reporter().is_none()
+                    && entry.record.session > 0;
                 auto.health_checks = old.health_checks;
                 entry.record.auto = Some(auto);
                 if expects_verdict {
-                    let deadline = at.now + content::time_to_first_result(group.group.probe.as_ref());
-                    entry.first_result_deadline.get_or_insert(deadline);
+                    let within = content::time_to_first_result(group.group.probe.as_ref());
+                    entry.liveness.expect_result(at.now + within);
                 }
                 // The agent is gone that reported while the group had no probe.
                 if is_unreported && group.group.probe.is_some() {
-                    let deadline = self.settings.grace_from(at.now, entry.is_restored);
-                    entry.silence_deadline.get_or_insert(deadline);
+                    entry.liveness.expect_report(&self.settings, at.now);
                 }
             }
         }
@@ -202,7 +180,7 @@ impl Entries {
         if entry.record.is_foreign() {
             return pending("another controller owns its entry");
         }
-        let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
+        let Some(stream) = self.streams.get(id) else { return Ok(key.clone()) };
         let is_app_health_agent = stream.node.app_health;
         check_identity(stream, key, spec.service_account.as_deref())?;
         self.check_peer(id, key, spec.address.parse::<IpAddr>().ok())?;
@@ -218,7 +196,7 @@ impl Entries {
     }
 
     fn check_peer(&mut self, id: StreamId, key: &Key, address: Option<IpAddr>) -> Result<(), Unbound> {
-        let Some(stream) = self.streams.get(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.get(id) else { return Ok(()) };
         let (address, peer) = (address.map(|address| address.to_canonical()), stream.peer_address());
         // All loopback addresses are this machine.
         let is_local = peer.is_loopback() && address.is_some_and(|address| address.is_loopback());
@@ -241,12 +219,12 @@ impl Entries {
     /// Adds the stream to the streams of the entry.
     fn attach(&mut self, id: StreamId, key: &Key) {
         let at = self.at;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         stream.bound = Some(key.clone());
         let is_app_health_agent = stream.node.app_health;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        entry.streams.insert(id);
-        self.disconnected_candidates.remove(key);
+        entry.session.attach(id);
+        self.snapshot_needs.stop_waiting(key);
         let is_owned = entry.record.controller.is_none() || self.ownership.owns(&entry.record);
         if is_owned && entry.record.auto.is_some() {
             if entry.record.connected_at.is_none() || entry.record.disconnected_at.is_some() {
@@ -255,11 +233,12 @@ impl Entries {
             entry.record.controller = Some(self.ownership.controller.clone());
             entry.record.disconnected_at = None;
         }
-        (entry.disconnect_deadline, entry.linger_deadline) = (None, None);
-        if is_owned && !is_app_health_agent && entry.reporter.is_none() && entry.record.session > 0 {
+        entry.liveness.expect_no_stream();
+        entry.retention.retain_entry(None);
+        if is_owned && !is_app_health_agent && entry.session.reporter().is_none() && entry.record.session > 0
+        {
             // The reporting stream has not been opened again yet.
-            let deadline = self.settings.grace_from(at.now, entry.is_restored);
-            entry.silence_deadline.get_or_insert(deadline);
+            entry.liveness.expect_report(&self.settings, at.now);
         }
         self.emit(Event::Registered { stream: id, key: key.clone() });
         if is_app_health_agent {

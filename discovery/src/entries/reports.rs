@@ -5,7 +5,9 @@ use std::time::Duration;
 use workload_health::health_report::printable;
 use workload_health::{HealthReport, State, WorkloadProbe};
 
-use super::entry::{Entry, LastReport};
+use super::entry::Entry;
+use super::session::LastReport;
+use super::storage::Ack;
 use super::{
     Code, ConditionReason, Entries, Event, RejectionReason, Report, ReportOutcome, Settings, StepTime,
     StreamId, Timestamp, content,
@@ -14,18 +16,17 @@ use crate::objects::Key;
 
 impl Entries {
     pub(super) fn report(&mut self, id: StreamId, report: Report) {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             // The stream was superseded or rejected shortly before.
             return self.emit(Event::Report(ReportOutcome::Stale));
         };
         if stream.target.is_none() {
             return self.emit(Event::Report(ReportOutcome::Rejected));
         }
-        if let Report::AppHealth(report) = &report {
-            if classify(stream.newest.as_ref(), report) == ReportOutcome::Stale {
-                return self.emit(Event::Report(ReportOutcome::Stale));
-            }
-            stream.newest = Some((report.epoch.clone(), report.generation, report.state));
+        if let Report::AppHealth(report) = &report
+            && stream.newest.accept(report) == ReportOutcome::Stale
+        {
+            return self.emit(Event::Report(ReportOutcome::Stale));
         }
         stream.pending_report = Some(report);
         self.apply_pending(id);
@@ -34,19 +35,19 @@ impl Entries {
     /// Applies the pending report of a stream, or delays it if the rate limit is exceeded.
     pub(super) fn apply_pending(&mut self, id: StreamId) {
         let now = self.at.now;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.bound.is_none() || stream.pending_report.is_none() {
             return;
         }
         match stream.rate.take(now) {
             Ok(()) => self.apply_pending_now(id),
-            Err(due) => self.deadlines.add_stream(due, id),
+            Err(due) => self.timers.set_stream(due, id),
         }
     }
 
     /// Applies the pending report of a stream regardless of the rate limit.
     pub(super) fn apply_pending_now(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(key) = stream.bound.clone() else { return };
         let Some(report) = stream.pending_report.take() else { return };
         let Some(entry) = self.entries.get(&key) else { return };
@@ -59,9 +60,9 @@ impl Entries {
         if !is_app_health_agent && self.is_session_of_another(id, &key) {
             return self.reject_supersession(id, &key);
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         stream.last_istio_report = (!is_app_health_agent).then(|| report.clone());
-        if entry.reporter != Some(id) {
+        if !entry.session.is_reporter(id) {
             if is_app_health_agent {
                 return self.emit(Event::Report(ReportOutcome::Stale));
             }
@@ -80,7 +81,8 @@ impl Entries {
             return;
         }
         if let Report::AppHealth(report) = report {
-            self.acknowledge_when_stored(&key, id, report.epoch, report.generation);
+            let HealthReport { epoch, generation, .. } = report;
+            self.acknowledge_when_stored(&key, Ack { stream: id, epoch, generation });
         }
     }
 
@@ -94,23 +96,18 @@ impl Entries {
         });
         let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
         let Some(entry) = self.entries.get_mut(key) else { return ReportOutcome::Stale };
-        let Some(agent) = &mut entry.agent else { return ReportOutcome::Stale };
-        let outcome = classify(agent.accepted.as_ref(), report);
+        let outcome = entry.session.accept(report, at.now);
         if outcome == ReportOutcome::Stale {
             return outcome;
         }
-        agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
-        agent.last_report = Some(at.now);
-        entry.silence_deadline = Some(self.settings.silence_from(at.now, entry.is_restored));
+        entry.liveness.reported(&self.settings, at.now);
         entry.accounted_for |=
             report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
         entry.apply_health_report(&self.settings, at, report, probe);
         outcome
     }
 
-    /// Applies an Istio health report, which has no epoch or generation. An app-health agent sends
-    /// such reports until it receives the server's hello; they count until its first
-    /// [`Report::AppHealth`].
+    /// Applies an Istio health report.
     fn apply_istio_report(
         &mut self,
         key: &Key,
@@ -120,13 +117,12 @@ impl Entries {
     ) -> ReportOutcome {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return ReportOutcome::Stale };
-        let Some(agent) = &mut entry.agent else { return ReportOutcome::Stale };
-        if is_app_health_agent && agent.accepted.is_some() {
-            return ReportOutcome::Stale;
+        let outcome = entry.session.accept_istio(at.now);
+        if outcome == ReportOutcome::Stale {
+            return outcome;
         }
-        let is_first = agent.last_report.replace(at.now).is_none();
         if is_app_health_agent {
-            entry.silence_deadline = Some(self.settings.silence_from(at.now, entry.is_restored));
+            entry.liveness.reported(&self.settings, at.now);
         }
         let reason = if healthy { ConditionReason::ProbeSucceeded } else { ConditionReason::ProbeFailed };
         let message = if healthy { String::new() } else { printable(message) };
@@ -140,21 +136,7 @@ impl Entries {
             return ReportOutcome::Applied;
         }
         entry.set_probe_result(&self.settings, at, reason, &message, Some(at.wall));
-        if is_first || known != Some(reason) { ReportOutcome::Applied } else { ReportOutcome::Repeated }
-    }
-}
-
-/// Decides whether a report counts: the first of a session or stream does, then only newer generations of the
-/// same epoch. An equal generation is a repetition.
-fn classify(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> ReportOutcome {
-    match accepted {
-        None => ReportOutcome::Applied,
-        Some((epoch, ..)) if *epoch != report.epoch => ReportOutcome::Stale,
-        Some((_, generation, _)) if report.generation > *generation => ReportOutcome::Applied,
-        Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
-            ReportOutcome::Repeated
-        }
-        Some(_) => ReportOutcome::Stale,
+        if known == Some(reason) { outcome } else { ReportOutcome::Applied }
     }
 }
 
@@ -183,8 +165,8 @@ impl Entry {
             }
             (State::Healthy | State::Unhealthy, _) if is_stalled => {
                 let text = "the agent is connected, but its last probe is older than three probe intervals";
-                self.last_report_kind = Some(LastReport::Verdict);
-                self.first_result_deadline = None;
+                self.session.set_last_report(LastReport::Verdict);
+                self.liveness.result_arrived();
                 self.set_health_checks(true);
                 self.set_condition(settings, at, ConditionReason::ProberStalled, text, probed);
             }
@@ -195,21 +177,23 @@ impl Entry {
                 self.set_probe_result(settings, at, ConditionReason::ProbeFailed, &report.message, probed);
             }
             (State::Unknown, "NoProbe") if probe.is_none() => {
-                self.last_report_kind = Some(LastReport::NoProbe);
-                self.first_result_deadline = None;
+                self.session.set_last_report(LastReport::NoProbe);
+                self.liveness.result_arrived();
                 self.set_no_probe(settings, at);
             }
             // If the group has a probe, the agent may not have received it yet.
             (State::Unknown, reason) => {
-                self.last_report_kind =
-                    Some(if reason == "NoProbe" { LastReport::NoProbe } else { LastReport::Awaiting });
+                let is_no_probe = reason == "NoProbe";
+                self.session.set_last_report(if is_no_probe {
+                    LastReport::NoProbe
+                } else {
+                    LastReport::Awaiting
+                });
                 let within = report.verdict_within_ms.map(Duration::from_millis);
                 let within = within
                     .unwrap_or_else(|| content::time_to_first_result(probe))
                     .min(content::MAX_TIME_TO_RESULT);
-                // The deadline is not extended: an agent in a restart loop never has a probe result
-                // either.
-                self.first_result_deadline.get_or_insert(at.now.saturating_add(within));
+                self.liveness.expect_result(at.now.saturating_add(within));
             }
         }
     }
@@ -223,8 +207,8 @@ impl Entry {
         message: &str,
         probed: Option<Timestamp>,
     ) {
-        self.last_report_kind = Some(LastReport::Verdict);
-        self.first_result_deadline = None;
+        self.session.set_last_report(LastReport::Verdict);
+        self.liveness.result_arrived();
         self.set_health_checks(true);
         self.set_condition(settings, at, reason, &printable(message), probed);
     }

@@ -1,74 +1,90 @@
-//! Keeps the entries that a snapshot needs although they are silent or unhealthy, and releases held
-//! endpoints when the other machines have returned or the operator says so.
+//! Decides how long disconnected entries and silent endpoints stay, from what snapshots preserve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::time::Duration;
 
-use super::{Before, DeletionReason, Entries, Preserved};
+use super::Preserved;
+use super::liveness::take_passed;
 use crate::objects::Key;
 
-impl Entries {
-    /// Updates what the last snapshot keeps, and deletes disconnected entries that it does not keep.
-    pub(super) fn set_preserved(&mut self, preserved: BTreeMap<Key, Preserved>) {
+/// How long one entry stays although its agent is silent.
+#[derive(Debug, Default)]
+pub(super) struct Retention {
+    /// The entry stays until this time without an endpoint, since self-preservation may make it one
+    /// again.
+    entry_until: Option<Duration>,
+    /// Self-preservation of the endpoint ends at this time unless more machines become silent.
+    endpoint_until: Option<Duration>,
+}
+
+impl Retention {
+    pub(super) fn retain_entry(&mut self, until: Option<Duration>) {
+        self.entry_until = until;
+    }
+
+    /// Ends self-preservation of the endpoint at this time, unless its end is set already.
+    pub(super) fn end_self_preservation(&mut self, at: Duration) {
+        self.endpoint_until.get_or_insert(at);
+    }
+
+    pub(super) fn continue_self_preservation(&mut self) {
+        self.endpoint_until = None;
+    }
+
+    pub(super) fn is_entry_retained(&self) -> bool {
+        self.entry_until.is_some()
+    }
+
+    /// Removes the deadlines that have passed. Returns whether that of the entry and that of the
+    /// endpoint have.
+    pub(super) fn take_passed(&mut self, now: Duration) -> (bool, bool) {
+        (take_passed(&mut self.entry_until, now), take_passed(&mut self.endpoint_until, now))
+    }
+
+    pub(super) fn due(&self) -> Option<Duration> {
+        [self.entry_until, self.endpoint_until].into_iter().flatten().min()
+    }
+}
+
+/// The entries that the last snapshot preserves, and those that wait for the decision of the next.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotNeeds {
+    preserved: BTreeMap<Key, Preserved>,
+    /// Entries whose last stream was lost and that are not deleted yet.
+    undecided: BTreeSet<Key>,
+}
+
+impl SnapshotNeeds {
+    /// Replaces what the last snapshot preserves. Returns the entries that waited for it.
+    pub(super) fn replace(&mut self, preserved: BTreeMap<Key, Preserved>) -> BTreeSet<Key> {
         self.preserved = preserved;
-        let release_at = self.at.now.saturating_add(self.settings.panic_threshold().window);
-        for (key, preserved) in self.preserved.clone() {
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
-            match preserved {
-                Preserved::Recovering if self.ownership.owns(&entry.record) => {
-                    // After a restart, all agents have time to reconnect.
-                    let release_at = release_at.max(self.settings.earliest(entry.is_restored));
-                    entry.release_deadline.get_or_insert(release_at);
-                    self.schedule_timer(&key);
-                }
-                _ => entry.release_deadline = None,
-            }
-        }
-        for key in mem::take(&mut self.disconnected_candidates) {
-            self.delete_unless_kept(&key);
-        }
+        mem::take(&mut self.undecided)
     }
 
-    /// Deletes a disconnected entry that no snapshot needs. One that is no endpoint is kept until
-    /// its linger deadline.
-    pub(super) fn delete_unless_kept(&mut self, key: &Key) {
-        let Some(entry) = self.entries.get(key).filter(|entry| entry.streams.is_empty()) else { return };
-        let is_kept = match self.preserved.get(key) {
-            Some(Preserved::Removed) => entry.linger_deadline.is_some(),
+    pub(super) fn get(&self, key: &Key) -> Option<Preserved> {
+        self.preserved.get(key).copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, Preserved)> {
+        self.preserved.iter().map(|(key, preserved)| (key, *preserved))
+    }
+
+    pub(super) fn await_snapshot(&mut self, key: &Key) {
+        self.undecided.insert(key.clone());
+    }
+
+    /// Applies that the entry is connected again or deleted.
+    pub(super) fn stop_waiting(&mut self, key: &Key) {
+        self.undecided.remove(key);
+    }
+
+    /// Returns true if the disconnected entry must not be deleted. One that is no endpoint stays
+    /// until its own deadline.
+    pub(super) fn contains(&self, key: &Key, retention: &Retention) -> bool {
+        match self.get(key) {
+            Some(Preserved::Removed) => retention.is_entry_retained(),
             preserved => preserved.is_some(),
-        };
-        if is_kept {
-            self.disconnected_candidates.insert(key.clone());
-        } else {
-            self.delete(key, DeletionReason::Disconnected);
         }
-    }
-
-    /// Removes the endpoints that are held because too many agents became silent.
-    pub(super) fn release_held(&mut self, namespace: Option<&str>, group: Option<&str>) {
-        let held = self.preserved.iter().filter(|(_, preserved)| preserved.is_self_preserved());
-        let held: Vec<Key> = held.map(|(key, _)| key.clone()).collect();
-        for key in held {
-            let auto = self.entries.get(&key).and_then(|entry| entry.record.auto.as_ref());
-            let is_of_group = group.is_none_or(|group| auto.is_some_and(|auto| auto.group == group));
-            if is_of_group && namespace.is_none_or(|namespace| namespace == key.namespace) {
-                self.release(&key);
-            }
-        }
-    }
-
-    /// Lets the next snapshot remove a silent entry. A new report makes it an endpoint again. If the agent
-    /// has returned, its first verdict decides.
-    pub(super) fn release(&mut self, key: &Key) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if !self.ownership.owns(&entry.record) || !entry.is_silent() || entry.has_returned() {
-            return;
-        }
-        entry.record.before = Some(Before::Unserved);
-        (entry.release_deadline, entry.linger_deadline) = (None, None);
-        if entry.streams.is_empty() && entry.record.auto.is_some() {
-            self.disconnected_candidates.insert(key.clone());
-        }
-        self.reconcile(key);
     }
 }

@@ -105,26 +105,8 @@ impl Settings {
         }
     }
 
-    /// Returns the time from which an agent that reported at `now` counts as silent: three
-    /// heartbeats, each with the maximum jitter. For an entry that is older than the process
-    /// (`is_restored`), it is not before the end of the restart grace period.
-    pub(super) fn silence_from(&self, now: Duration, is_restored: bool) -> Duration {
-        let heartbeats = self.heartbeat_at_most().saturating_mul(3);
-        now.saturating_add(heartbeats).max(self.earliest(is_restored))
-    }
-
     /// Returns the longest interval between two reports: a heartbeat with the maximum jitter.
     pub(super) fn heartbeat_at_most(&self) -> Duration {
         self.heartbeat.saturating_mul(6) / 5
-    }
-
-    /// Returns the end of the grace period of a stream that was lost at `now`.
-    pub(super) fn grace_from(&self, now: Duration, is_restored: bool) -> Duration {
-        now.saturating_add(self.disconnect_grace).max(self.earliest(is_restored))
-    }
-
-    /// Returns the time before which nothing is concluded from the silence of an agent.
-    pub(super) fn earliest(&self, is_restored: bool) -> Duration {
-        if is_restored { self.restart_grace } else { Duration::ZERO }
     }
 }

@@ -1,14 +1,14 @@
 //! JSON view of an entry for `/debug/workloads`.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::entry::{Agent, Entry};
-use super::stream::Stream;
-use super::{Condition, Preserved, Settings, Status, StreamId};
+use super::entry::Entry;
+use super::session::Agent;
+use super::streams::Streams;
+use super::{Condition, Preserved, Settings, Status};
 use crate::objects::Key;
 
 /// An element of `/debug/workloads`.
@@ -74,7 +74,7 @@ pub(super) fn of(
     settings: &Settings,
     preserved: Option<Preserved>,
     now: Duration,
-    streams: &HashMap<StreamId, Stream>,
+    streams: &Streams,
 ) -> Option<WorkloadView> {
     let spec = entry.spec()?;
     let is_served = entry.is_served(settings);
@@ -88,8 +88,8 @@ pub(super) fn of(
         endpoint: if is_served || preserved.is_some() { "served" } else { "removed" },
         why: why(entry, is_served, preserved),
         condition: condition.map(|it| ConditionView { kind: "Healthy", condition: it.clone() }),
-        agent: entry.agent.as_ref().map(|agent| {
-            let is_connected = entry.reporter == Some(agent.stream) && streams.contains_key(&agent.stream);
+        agent: entry.session.agent().map(|agent| {
+            let is_connected = entry.session.is_reporter(agent.stream) && streams.contains(agent.stream);
             agent_view(agent, is_connected, now)
         }),
         controller: entry.record.controller.clone(),
@@ -122,8 +122,8 @@ fn agent_view(agent: &Agent, connected: bool, now: Duration) -> AgentView {
         connected,
         peer: agent.peer,
         session: agent.session,
-        epoch: agent.accepted.as_ref().map(|(epoch, ..)| epoch.clone()),
-        generation: agent.accepted.as_ref().map(|(_, generation, _)| *generation),
+        epoch: agent.accepted.epoch(),
+        generation: agent.accepted.generation(),
         last_report_ago_ms: ago.map(|ago| u64::try_from(ago).unwrap_or(u64::MAX)),
         probe_version: agent.probe_version.clone(),
         probe_nack: agent.probe_nack.clone(),
