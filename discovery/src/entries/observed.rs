@@ -24,7 +24,10 @@ impl Entries {
             entry.record = Record::default();
             return entry.storage.observed(None);
         }
-        if !entry.session.is_connected() || entry.record.is_foreign() {
+        // Only the replica that owns the entry deletes it with its group, so a stream that is open here may
+        // still be bound to it.
+        let is_group_deleted = !self.config.incomplete && !entry.has_group(key, &self.config);
+        if !entry.session.is_connected() || entry.record.is_foreign() || is_group_deleted {
             self.remove_deleted(key);
             return self.bind_waiting(key);
         }

@@ -198,3 +198,14 @@ fn unreachable_store_pauses_deadlines() {
         ],
     );
 }
+
+/// The stream of the Envoy is open here, the agent reports to the other instance, which deletes the
+/// entry with its group.
+#[test]
+fn entry_of_a_deleted_group_is_not_written_again() {
+    after_moved(&[
+        ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
+        ("config", "| served True/ProbeSucceeded"),
+        ("deleted", "push | gone"),
+    ]);
+}
