@@ -270,7 +270,7 @@ _unit:
 
 # What differs in the agent for Pods. A recipe runs one suite: a failed test ends it before a second one.
 _unit-agent:
-    @{{ suite_runner }} unit-agent --locked --package agent --no-default-features --lib -- config::vm
+    @{{ suite_runner }} unit-agent --locked --package agent --no-default-features --lib -- config::pod
 
 _conformance form="wasm":
     @APP_HEALTH_TEST_FILTER={{ form }} target/debug/conformance suite --check

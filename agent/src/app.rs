@@ -1,6 +1,7 @@
 //! The commands `bootstrap`, which writes the bootstrap and the filter, and `run`, which starts the
 //! agent's tasks and stops them.
 
+mod configuration;
 mod prepare;
 
 use std::net::SocketAddr;
@@ -14,25 +15,31 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use crate::address::{Endpoint, HttpUrl};
-use crate::awaited_pids::AwaitedPids;
-use crate::config::{BootstrapConfig, EnvoyConfigSource, RunConfig, SidecarConfig};
-use crate::envoy_files::{self, DebugInfo};
-use crate::exit::{self, Failure};
-use crate::filter_choice::FilterChoice;
-use crate::local_peer::LocalPeers;
-use crate::local_server::{self, LocalServer};
-use crate::log::LogLevelHandle;
-use crate::metrics::Metrics;
-use crate::page::{self, StatusPage};
-use crate::poller::{self, PollTargets};
-use crate::readiness::{Observation, Policy};
-use crate::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
-use crate::scrape::Scraper;
-use crate::signals::Signals;
-use crate::state::AgentState;
-use crate::supervisor::{self, EnvoyStart, Inputs};
-use crate::{log, machine, output, tasks, vm};
+use crate::config::{BootstrapConfig, RunConfig};
+#[cfg(feature = "vm")]
+use crate::vm;
+use crate::{machine, tasks};
+use address::{Endpoint, HttpUrl};
+use agent_output::exit::{self, Failure};
+use agent_output::log::LogLevelHandle;
+use agent_output::{log, output};
+use agent_server::local_peer::LocalPeers;
+use agent_server::local_server::{self, LocalServer};
+#[cfg(feature = "vm")]
+use agent_server::machine_view::MachineView;
+use agent_server::page::StatusPage;
+use agent_server::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
+use agent_state::awaited_pids::AwaitedPids;
+use agent_state::metrics::Metrics;
+use agent_state::state::AgentState;
+use envoy_bootstrap::filter_choice::FilterChoice;
+use envoy_process::config_source::{EnvoyConfigSource, SidecarConfig};
+use envoy_process::envoy_files::{self, DebugInfo};
+use envoy_process::poller::{self, PollTargets};
+use envoy_process::signals::Signals;
+use envoy_process::supervisor::{self, EnvoyStart, Inputs};
+use readiness::{Observation, Policy};
+use scrape::Scraper;
 
 const COMMANDS: usize = 8;
 
@@ -149,7 +156,7 @@ async fn serve(
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
-    let configuration = page::rows(&config);
+    let configuration = configuration::rows(&config);
     let policy = Policy {
         dynamic: config.dynamic,
         data_path: config.data_path.is_some(),
@@ -176,9 +183,17 @@ async fn serve(
         data_path: config.data_path,
         child: policy.child,
     };
+    #[cfg(not(feature = "vm"))]
+    let must_become_ready = true;
+    #[cfg(feature = "vm")]
     let must_become_ready = config.envoy.is_some() || config.vm.requires_envoy();
     let awaited_pids = AwaitedPids::default();
+    #[cfg(not(feature = "vm"))]
+    let (view, vm_failure) = (None, std::future::pending());
+    #[cfg(feature = "vm")]
     let (view, mut vm) = vm::start(config.vm, &state, &awaited_pids, &metrics)?;
+    #[cfg(feature = "vm")]
+    let (view, vm_failure) = (Some(Arc::new(view) as Arc<dyn MachineView>), vm.failure());
     let (command, commands) = mpsc::channel(COMMANDS);
     let (stages, connections) = (Stages::default(), connections(machine::descriptor_limit()));
     let limits = Limits { connections, ..Limits::ONE_REQUEST };
@@ -218,7 +233,7 @@ async fn serve(
             failure = tasks::failure("poller", &mut polling) => failure,
             failure = tasks::failure("readiness server", &mut readiness) => failure,
             failure = tasks::failure("local server", &mut local) => failure,
-            failure = vm.failure() => failure,
+            failure = vm_failure => failure,
         }
     };
     let parts = Inputs {
@@ -234,6 +249,7 @@ async fn serve(
     };
     let ended = supervisor::run(parts, broken).await;
     state.apply(Observation::Terminating);
+    #[cfg(feature = "vm")]
     vm.finish().await?;
     stages.closing.cancel();
     if ended.is_ok() {

@@ -5,11 +5,13 @@
 
 mod bootstrap;
 mod drain_quit;
+#[cfg(not(feature = "vm"))]
+mod pod;
 mod run;
 mod target_label;
 mod values;
 mod version;
-#[cfg_attr(not(feature = "vm"), path = "args/vm_absent.rs")]
+#[cfg(feature = "vm")]
 mod vm;
 mod wait;
 
@@ -19,12 +21,13 @@ use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
-pub use run::{DrainScope, Dynamic, EnvoyRestart, LOG_LEVELS, LogFormat, RunArgs};
+#[cfg(not(feature = "vm"))]
+pub use pod::VmArgs;
+pub use run::{EnvoyRestart, RunArgs};
 pub use target_label::TargetLabel;
 pub use values::go_duration;
-pub use vm::VmArgs;
 #[cfg(feature = "vm")]
-pub use vm::{DiscoveryArgs, HealthArgs, OnOff, Xds};
+pub use vm::{DiscoveryArgs, HealthArgs, OnOff, VmArgs, Xds};
 pub use wait::{OnTimeout, WaitArgs};
 
 #[derive(Debug, Parser)]

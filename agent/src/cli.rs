@@ -8,8 +8,8 @@ use std::io;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::address::HttpUrl;
-use crate::http_client::{self, ConnectError};
+use address::HttpUrl;
+use http_client::ConnectError;
 
 const RESPONSE_LIMIT: usize = 4 * 1024;
 

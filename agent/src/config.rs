@@ -3,14 +3,15 @@
 mod bootstrap;
 mod istio;
 mod metrics;
+#[cfg(not(feature = "vm"))]
+mod pod;
 mod run;
-#[cfg_attr(not(feature = "vm"), path = "config/vm_absent.rs")]
+#[cfg(feature = "vm")]
 mod vm;
 mod wait;
 
-pub use bootstrap::{BootstrapConfig, SidecarConfig};
-pub use metrics::{MetricsConfig, Target};
-pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
+pub use bootstrap::BootstrapConfig;
+pub use run::{EnvoyProcessConfig, RunConfig};
 pub use wait::WaitConfig;
 
 pub use serving::environment::Environment;

@@ -4,15 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use address::{PROBE_SOURCE4, PROBE_SOURCE6};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::resource::{Resource, getrlimit};
-
-/// Source address of IPv4 probes, which capture rules exempt. On Linux all of 127.0.0.0/8 is
-/// available.
-pub const PROBE_SOURCE4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
-/// Source address of IPv6 probes, which capture rules exempt. It must be added to the interface
-/// `lo` first.
-pub const PROBE_SOURCE6: Ipv6Addr = Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {

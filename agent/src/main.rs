@@ -3,10 +3,12 @@
 
 use std::process::ExitCode;
 
+use agent_output::exit::{self, Failure};
+use agent_output::log;
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
-use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, cli, exec_with_pdeathsig, log, wait};
+use app_health_agent::{app, cli, wait};
+use envoy_process::exec_with_pdeathsig;
 
 fn main() -> ExitCode {
     let environment = Environment::from_process();

@@ -3,7 +3,7 @@
 
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::exit::Failure;
+use agent_output::exit::Failure;
 
 /// Waits until the task ends.
 pub async fn failure(part: &str, task: &mut JoinHandle<()>) -> Failure {

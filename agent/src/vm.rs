@@ -1,7 +1,6 @@
 //! What only a virtual machine needs: health checks of its workload, and their report to a discovery
 //! server. The cargo feature `vm` includes it; an agent for Pods is built without.
 
-pub mod health;
 pub mod report;
 pub mod xds_proxy;
 
@@ -16,14 +15,17 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::awaited_pids::AwaitedPids;
-use crate::exit::Failure;
-use crate::metrics::Metrics;
-use crate::state::AgentState;
 use crate::tasks;
 use ::xds_proxy::ProxyView;
-use health::{HealthConfig, HealthHandle};
+use agent_output::exit::Failure;
+use agent_server::machine_view::MachineView;
+use agent_state::awaited_pids::AwaitedPids;
+use agent_state::metrics::Metrics;
+use agent_state::state::AgentState;
+use workload_prober::{HealthConfig, HealthHandle};
+// The modules of the report import it from here.
 use report::{DiscoveryConfig, StreamStatus};
+pub use workload_prober as health;
 use xds_proxy::{ProxyConfig, RunningProxy};
 
 /// Time limit, at the exit, for writing the xDS cache to the disk.
@@ -107,15 +109,13 @@ pub fn start(
     ))
 }
 
-impl VmView {
-    /// Returns the response body of `GET /debug/vm-health`; `None` if the workload is not probed.
-    pub fn to_json(&self) -> Option<Bytes> {
+impl MachineView for VmView {
+    fn health_json(&self) -> Option<Bytes> {
         let stream = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
         self.health.as_ref().map(|health| health.view(&stream.unwrap_or_default()))
     }
 
-    /// Returns the tables of the status page about the workload and its discovery server.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         let Some(health) = &self.health else { return Vec::new() };
         let stream =
             self.stream.as_ref().map(|stream| report::stream_table(&stream.borrow(), health.started()));
@@ -123,8 +123,7 @@ impl VmView {
         [Some(health.table()), stream, xds].into_iter().flatten().collect()
     }
 
-    /// Returns the response body of `GET /debug/xds`; `None` without the xDS proxy.
-    pub fn xds_json(&self) -> Option<Bytes> {
+    fn xds_json(&self) -> Option<Bytes> {
         let view = self.xds.as_ref()?.borrow();
         Some(format!("{:#}\n", xds_proxy::to_json(&view)).into())
     }

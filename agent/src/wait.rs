@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::OnTimeout;
 use crate::config::WaitConfig;
-use crate::exit::{self, Failure};
+use agent_output::exit::{self, Failure};
 use attempt::{Attempt, Attempts, RESPONSE_MARGIN};
 
 /// Minimum interval between two lines about the reason.

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use app_health_agent::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::net;

@@ -12,6 +12,5 @@ pub mod files;
 pub mod inject;
 pub mod lint;
 mod manifests;
-pub mod monitoring;
 pub mod webhook;
 pub mod workloads;

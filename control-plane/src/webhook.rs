@@ -20,13 +20,13 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::config::{Certificates, TemplateFile, WebhookConfig};
-use crate::monitoring::{self as monitoring_port, Pending};
 use api_client::ApiClient;
 use handler::Handler;
 use injector::settings::{InjectionMode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
 use serving::http_server::{self, Limits, Plaintext, Rate, Server, Stages, Tls};
+use serving::monitoring::{self as monitoring_port, Pending};
 use serving::runtime;
 use serving::shutdown::Shutdown;
 use serving::tls;

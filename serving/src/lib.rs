@@ -7,6 +7,8 @@ pub mod files;
 pub mod http_server;
 pub mod local_host;
 pub mod log_limiter;
+pub mod log_targets;
+pub mod monitoring;
 pub mod page;
 pub mod runtime;
 pub mod shutdown;

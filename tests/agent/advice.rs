@@ -18,6 +18,20 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("config/wait.rs", &["wait"]),
     ("wait", &["wait"]),
 ];
+/// The crates whose texts name flags.
+const CRATES: [&str; 11] = [
+    "address",
+    "agent",
+    "agent-output",
+    "agent-server",
+    "agent-state",
+    "envoy-bootstrap",
+    "envoy-process",
+    "http-client",
+    "readiness",
+    "scrape",
+    "workload-prober",
+];
 /// Flags of a text that only one command prints, although its file belongs to several.
 const ONLY: [(&str, &str, &str); 3] = [
     ("app.rs", "--output", "bootstrap"),
@@ -91,9 +105,13 @@ fn sources(folder: &Path, root: &Path, found: &mut BTreeMap<String, String>) {
 
 #[test]
 fn texts_name_flags_of_their_command() {
-    let (flags, root) = (flags(), workspace().join("agent/src"));
-    let mut files = BTreeMap::new();
-    sources(&root, &root, &mut files);
+    let flags = flags();
+    let mut files = Vec::new();
+    for name in CRATES {
+        let (root, mut found) = (workspace().join(name).join("src"), BTreeMap::new());
+        sources(&root, &root, &mut found);
+        files.extend(found);
+    }
     let mut checked = 0;
     // The texts of `args` are checked as help texts.
     for (file, text) in files.iter().filter(|(file, _)| !file.starts_with("args")) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use app_health_agent::bootstrap::Bootstrap;
+use envoy_bootstrap::bootstrap::Bootstrap;
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::Version;
 use kit::load::{ask, kubelet_request};

@@ -5,7 +5,7 @@ mod capabilities;
 mod examples;
 mod flags;
 
-use app_health_agent::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::Identity;
 use kit::app::{App, answer};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use app_health_agent::bootstrap::Bootstrap;
+use envoy_bootstrap::bootstrap::Bootstrap;
 use kit::app::{App, Step, answer};
 use kit::caller;
 use kit::envoy::Version;

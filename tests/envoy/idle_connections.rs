@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use app_health_agent::bootstrap::Bootstrap;
+use envoy_bootstrap::bootstrap::Bootstrap;
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::Version;
 use kit::load::{ask, connect, kubelet_request};

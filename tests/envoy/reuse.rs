@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use app_health_agent::bootstrap::Bootstrap;
+use envoy_bootstrap::bootstrap::Bootstrap;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step};

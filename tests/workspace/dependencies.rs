@@ -21,17 +21,89 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("explain", &["enum-table", "injector", "probe"]),
     ("discovery", &["pacing", "probe", "workload-health"]),
     ("serving", &["pacing"]),
-    ("agent", &["enum-table", "pacing", "probe", "serving", "workload-health", "xds-proxy"]),
+    ("address", &[]),
+    ("readiness", &["address", "enum-table"]),
+    ("envoy-bootstrap", &["address", "enum-table", "probe"]),
+    ("http-client", &["address", "probe", "readiness"]),
+    ("agent-output", &["serving"]),
+    ("agent-state", &["address", "envoy-bootstrap", "readiness", "serving", "workload-health", "xds-proxy"]),
+    (
+        "envoy-process",
+        &[
+            "address",
+            "agent-output",
+            "agent-state",
+            "envoy-bootstrap",
+            "http-client",
+            "pacing",
+            "readiness",
+            "serving",
+        ],
+    ),
+    ("scrape", &["address", "agent-state", "enum-table", "http-client", "probe", "serving"]),
+    (
+        "workload-prober",
+        &["address", "agent-state", "enum-table", "probe", "readiness", "serving", "workload-health"],
+    ),
+    (
+        "agent-server",
+        &[
+            "address",
+            "agent-output",
+            "agent-state",
+            "envoy-bootstrap",
+            "envoy-process",
+            "http-client",
+            "probe",
+            "readiness",
+            "scrape",
+            "serving",
+        ],
+    ),
+    (
+        "agent",
+        &[
+            "address",
+            "agent-output",
+            "agent-server",
+            "agent-state",
+            "envoy-bootstrap",
+            "envoy-process",
+            "http-client",
+            "pacing",
+            "probe",
+            "readiness",
+            "scrape",
+            "serving",
+            "workload-health",
+            "workload-prober",
+            "xds-proxy",
+        ],
+    ),
+    ("discovery-server", &["discovery", "injector", "pacing", "serving", "workload-health"]),
     (
         "control-plane",
-        &["discovery", "explain", "injector", "lint", "pacing", "probe", "serving", "workload-health"],
+        &["discovery", "discovery-server", "explain", "injector", "lint", "serving", "workload-health"],
     ),
 ];
 
 /// Crates without I/O, clock and randomness. Neither they nor what they depend on may contain a crate of
 /// `IMPURE`.
-const PURE: &[&str] =
-    &["enum-table", "pacing", "probe", "filter", "workload-health", "xds-proxy", "injector", "lint", "explain", "discovery"];
+const PURE: &[&str] = &[
+    "enum-table",
+    "address",
+    "envoy-bootstrap",
+    "readiness",
+    "pacing",
+    "probe",
+    "filter",
+    "workload-health",
+    "xds-proxy",
+    "injector",
+    "lint",
+    "explain",
+    "discovery",
+];
 const IMPURE: [&str; 16] = [
     "fastrand",
     "getrandom",

@@ -8,19 +8,20 @@ use serving::http_server::{self, Listener};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::address::LocalAddress;
-use crate::args::LogFormat;
-use crate::config::{EnvoyConfigSource, RunConfig};
-use crate::envoy::one_shot::{self, VersionError};
-use crate::envoy::process::EnvoyCommand;
-use crate::envoy_files::{self, DebugInfo, Fallback};
-use crate::envoy_version::{EnvoyBuild, EnvoyVersion};
-use crate::exit::Failure;
-use crate::filter_choice::KnownVersion;
-use crate::leftover;
-use crate::local_peer;
-use crate::state_dir;
-use crate::supervisor::EnvoyStart;
+use crate::config::RunConfig;
+use address::LocalAddress;
+use agent_output::exit::Failure;
+use agent_output::log::LogFormat;
+use agent_server::local_peer;
+use envoy_bootstrap::envoy_version::{EnvoyBuild, EnvoyVersion};
+use envoy_bootstrap::filter_choice::KnownVersion;
+use envoy_process::config_source::EnvoyConfigSource;
+use envoy_process::envoy_files::{self, DebugInfo, Fallback};
+use envoy_process::leftover;
+use envoy_process::one_shot::{self, VersionError};
+use envoy_process::process::EnvoyCommand;
+use envoy_process::state_dir;
+use envoy_process::supervisor::EnvoyStart;
 
 /// This executable, even if its file was replaced or deleted.
 const SELF_EXE: &str = "/proc/self/exe";

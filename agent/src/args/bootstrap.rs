@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 
-use crate::address::{Clients, LocalAddress, OrOff};
-use crate::envoy_version::EnvoyBuild;
-use crate::filter_choice::WantedFilter;
+use address::{Clients, LocalAddress, OrOff};
+use envoy_bootstrap::envoy_version::EnvoyBuild;
+use envoy_bootstrap::filter_choice::WantedFilter;
 
 /// Flags that determine the rendered bootstrap, shared by `run` and `bootstrap`.
 #[derive(Debug, clap::Args)]

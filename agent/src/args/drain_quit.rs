@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::TypedValueParser as _;
 
 use super::values::seconds;
-use crate::address::{AddressError, HttpUrl};
+use address::{AddressError, HttpUrl};
 
 /// Default of `--local-address` as a URL.
 const DEFAULT_URL: &str = "http://127.0.0.1:15004";

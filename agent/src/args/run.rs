@@ -12,10 +12,10 @@ use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::PROBERS_HELP;
 use super::{SidecarArgs, TargetLabel, VmArgs};
-use crate::address::{HttpUrl, OrOff};
-
-/// Names of the log levels.
-pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+use address::{HttpUrl, OrOff};
+use agent_output::log::{LOG_LEVELS, LogFormat};
+use readiness::Dynamic;
+use readiness::listeners::DrainScope;
 
 fn log_level() -> ValueParser {
     PossibleValuesParser::new(LOG_LEVELS).try_map(|level| level.parse::<LevelFilter>()).into()
@@ -173,33 +173,4 @@ pub enum EnvoyRestart {
     Always,
     /// The agent starts Envoy again, but not more often than a limit.
     Limited,
-}
-
-/// Which listeners are drained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DrainScope {
-    /// Every listener except those with traffic_direction OUTBOUND.
-    Inbound,
-    /// Every listener, regardless of its direction.
-    All,
-}
-
-/// Whether clusters and listeners come over xDS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Dynamic {
-    /// They do if Envoy has statistics about xDS.
-    Auto,
-    /// They do, regardless of the statistics.
-    On,
-    /// They are static, in Envoy's configuration file.
-    Off,
-}
-
-/// Format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Human-readable text.
-    Text,
-    /// One JSON object per line.
-    Json,
 }

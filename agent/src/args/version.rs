@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::state_dir::{MODULE, WASM};
+use envoy_process::state_dir::{MODULE, WASM};
 
 /// The machines that this build is for; see the feature `vm`.
 const BUILT_FOR: &str = if cfg!(feature = "vm") { "virtual machines" } else { "Pods" };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 
-use crate::address::HttpUrl;
+use address::HttpUrl;
 
 /// Flags of `wait`, in camel case as in Istio's `pilot-agent wait`.
 #[derive(Debug, clap::Args)]

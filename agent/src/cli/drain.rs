@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{LocalCallResult, post};
 use crate::args::DrainArgs;
-use crate::exit::{self, Failure};
-use crate::local_server::DRAIN;
+use agent_output::exit::{self, Failure};
+use agent_server::local_server::DRAIN;
 
 /// Requests a drain of Envoy. A missing agent is reported on stderr but is not a failure, because a
 /// preStop hook must tolerate it (istio#51883).

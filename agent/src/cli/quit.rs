@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{LocalCallResult, post};
 use crate::args::QuitArgs;
-use crate::exit::Failure;
-use crate::local_server::QUIT;
+use agent_output::exit::Failure;
+use agent_server::local_server::QUIT;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::address::Endpoint;
+use address::Endpoint;
 
 /// Starts a server that answers one request; with `None` it never answers.
 async fn server(answer: Option<&'static str>) -> HttpUrl {

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{LocalCallResult, post};
 use crate::args::UndrainArgs;
-use crate::exit::Failure;
-use crate::local_server::UNDRAIN;
+use agent_output::exit::Failure;
+use agent_server::local_server::UNDRAIN;
 
 /// Requests that the agent reverses a drain. A missing agent is a failure, because nothing then
 /// serves.

@@ -4,16 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::address::{Cidr, Clients, LocalAddress, OrOff, conflicts};
 use crate::args::{BootstrapArgs, SidecarArgs, SourceBind};
-use crate::bootstrap::{Bootstrap, FilterCode};
-use crate::envoy_version::EnvoyVersion;
-use crate::exit::Failure;
-use crate::filter_choice::{
-    self, Circumstances, FilterChoice, FilterForm, FilterReason, KnownVersion, WantedFilter,
-};
-use crate::machine::{Machine, PROBE_SOURCE4, PROBE_SOURCE6};
-use crate::state_dir::{self, EmbeddedFilter};
+use crate::machine::Machine;
+use address::{Cidr, Clients, LocalAddress, OrOff, PROBE_SOURCE4, PROBE_SOURCE6, conflicts};
+use agent_output::exit::Failure;
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::envoy_version::EnvoyVersion;
+use envoy_bootstrap::filter_choice::{self, Circumstances, KnownVersion, WantedFilter};
+use envoy_process::config_source::SidecarConfig;
+use envoy_process::state_dir;
 
 /// Istio's variable with the table of application probes, as JSON.
 const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
@@ -36,7 +35,7 @@ impl BootstrapConfig {
 
     fn on(args: BootstrapArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
         let BootstrapArgs { sidecar, inline_filter, output } = args;
-        let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
+        let mut sidecar = sidecar_config(sidecar, inline_filter, environment, machine)?;
         sidecar.warnings.extend(
             super::unknown_flag_variables(environment)
                 .map(|names| format!("unknown environment variables: {names}")),
@@ -45,139 +44,86 @@ impl BootstrapConfig {
     }
 }
 
-/// A bootstrap and the files that it refers to.
-#[derive(Debug, Clone)]
-pub struct SidecarConfig {
-    /// The bootstrap to render. `filter` already contains the path where the filter will be
-    /// written.
-    pub bootstrap: Bootstrap,
-    pub filter_choice: FilterChoice,
-    /// What the choice depends on apart from Envoy's version.
-    circumstances: Circumstances,
-    /// Absolute path of the directory for the filter and the admin socket.
-    pub state_dir: PathBuf,
-    /// True if the admin socket is in the state directory, which must then exist, because Envoy does
-    /// not create it.
-    pub create_state_dir: bool,
-    /// The embedded filter that must be written to the state directory.
-    pub embedded: Option<&'static EmbeddedFilter>,
-    /// Settings that were accepted but ignored, one line each.
-    pub warnings: Vec<String>,
-}
-
-impl SidecarConfig {
-    pub(super) fn on(
-        args: SidecarArgs,
-        inline_filter: bool,
-        environment: &Environment,
-        machine: &Machine,
-    ) -> Result<Self, Failure> {
-        let SidecarArgs {
-            instance_ip,
-            probe_address,
-            stats_address,
-            local_address,
-            admin,
-            state_dir,
-            filter: wanted,
-            filter_wasm,
-            allow_from,
-            node_ip,
-            reserved_port,
-            reuse_connections,
-            source_bind,
-            envoy_version,
-        } = args;
-        let state_dir = absolute("--state-dir", &state_dir)?;
-        let admin = match admin {
-            Some(admin) => admin,
-            None => format!("unix:{}", state_dir.join("admin.sock").display()).parse().map_err(|error| {
-                Failure::Usage(format!(
-                    "--state-dir = {state_dir:?}: invalid path of the admin socket: {error}"
-                ))
-            })?,
-        };
-        let instance_ip = first_instance_ip(&instance_ip, environment, machine)?;
-        let stats_address = match stats_address {
-            OrOff::On(address) => Some(nonzero_port("--stats-address", machine.any_address(address))?),
-            OrOff::Off => None,
-        };
-        let callers = Callers::new(&allow_from, &node_ip, machine)?;
-        check_exclusive(wanted, filter_wasm.is_some(), inline_filter)?;
-        let given = given_filter(filter_wasm, inline_filter)?;
-        let has_wasm_file = given.is_some();
-        let create_state_dir =
-            matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
-        let bootstrap = Bootstrap {
-            probe_address: nonzero_port("--probe-address", machine.any_address(probe_address))?,
-            stats_address,
-            local_address,
-            admin,
-            filter: given.unwrap_or_else(|| FilterCode::File(state_dir.join(state_dir::WASM.file_name))),
-            allow_from: callers.all,
-            node: callers.node,
-            hook_callers: callers.hooks,
-            reserved_ports: reserved_port,
-            reuse_connections,
-            sources: sources(source_bind, instance_ip, machine)?,
-            instance_ip,
-            envoy_version: envoy_version.map_or(EnvoyVersion::NEWEST, |build| build.version),
-            app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
-            xds: None,
-        };
-        check_listeners_disjoint(&listeners(&bootstrap))?;
-        let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
-            .map_err(|error| Failure::Usage(error.to_string()))?;
-        let circumstances = Circumstances {
-            wanted,
-            has_wasm_file,
-            is_noexec: state_dir::is_noexec(&state_dir),
-            has_empty_header: filter_choice::has_empty_header(&checked),
-        };
-        let version = envoy_version.map_or(KnownVersion::Unknown, KnownVersion::from);
-        let filter_choice = circumstances.choose(version);
-        let warnings = checked.warnings;
-        let mut config = Self {
-            bootstrap,
-            filter_choice,
-            circumstances,
-            state_dir,
-            create_state_dir,
-            embedded: None,
-            warnings,
-        };
-        config.apply_choice();
-        Ok(config)
-    }
-
-    /// Chooses the form of the filter for a version of Envoy.
-    pub fn choose_filter(&mut self, version: KnownVersion) {
-        self.filter_choice = self.circumstances.choose(version);
-        self.apply_choice();
-    }
-
-    /// Changes to the wasm form after Envoy has rejected the native one. Returns false if there is no
-    /// other form to change to, because the user chose one or the wasm form was chosen already.
-    pub fn fall_back_to_wasm(&mut self) -> bool {
-        let may_change =
-            self.circumstances.wanted == WantedFilter::Auto && self.filter_choice.form == FilterForm::Native;
-        if may_change {
-            self.filter_choice = FilterChoice { form: FilterForm::Wasm, reason: FilterReason::Rejected };
-            self.apply_choice();
-        }
-        may_change
-    }
-
-    fn apply_choice(&mut self) {
-        let in_state_dir = |filter: &EmbeddedFilter| self.state_dir.join(filter.file_name);
-        let (code, embedded) = match self.filter_choice.form {
-            FilterForm::Wasm if self.circumstances.has_wasm_file => return,
-            FilterForm::Wasm => (FilterCode::File(in_state_dir(&state_dir::WASM)), &state_dir::WASM),
-            FilterForm::Native => (FilterCode::Module(in_state_dir(&state_dir::MODULE)), &state_dir::MODULE),
-        };
-        self.bootstrap.filter = code;
-        self.embedded = Some(embedded);
-    }
+pub(super) fn sidecar_config(
+    args: SidecarArgs,
+    inline_filter: bool,
+    environment: &Environment,
+    machine: &Machine,
+) -> Result<SidecarConfig, Failure> {
+    let SidecarArgs {
+        instance_ip,
+        probe_address,
+        stats_address,
+        local_address,
+        admin,
+        state_dir,
+        filter: wanted,
+        filter_wasm,
+        allow_from,
+        node_ip,
+        reserved_port,
+        reuse_connections,
+        source_bind,
+        envoy_version,
+    } = args;
+    let state_dir = absolute("--state-dir", &state_dir)?;
+    let admin = match admin {
+        Some(admin) => admin,
+        None => format!("unix:{}", state_dir.join("admin.sock").display()).parse().map_err(|error| {
+            Failure::Usage(format!("--state-dir = {state_dir:?}: invalid path of the admin socket: {error}"))
+        })?,
+    };
+    let instance_ip = first_instance_ip(&instance_ip, environment, machine)?;
+    let stats_address = match stats_address {
+        OrOff::On(address) => Some(nonzero_port("--stats-address", machine.any_address(address))?),
+        OrOff::Off => None,
+    };
+    let callers = Callers::new(&allow_from, &node_ip, machine)?;
+    check_exclusive(wanted, filter_wasm.is_some(), inline_filter)?;
+    let given = given_filter(filter_wasm, inline_filter)?;
+    let has_wasm_file = given.is_some();
+    let create_state_dir =
+        matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
+    let bootstrap = Bootstrap {
+        probe_address: nonzero_port("--probe-address", machine.any_address(probe_address))?,
+        stats_address,
+        local_address,
+        admin,
+        filter: given.unwrap_or_else(|| FilterCode::File(state_dir.join(state_dir::WASM.file_name))),
+        allow_from: callers.all,
+        node: callers.node,
+        hook_callers: callers.hooks,
+        reserved_ports: reserved_port,
+        reuse_connections,
+        sources: sources(source_bind, instance_ip, machine)?,
+        instance_ip,
+        envoy_version: envoy_version.map_or(EnvoyVersion::NEWEST, |build| build.version),
+        app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
+        xds: None,
+    };
+    check_listeners_disjoint(&listeners(&bootstrap))?;
+    let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let circumstances = Circumstances {
+        wanted,
+        has_wasm_file,
+        is_noexec: state_dir::is_noexec(&state_dir),
+        has_empty_header: filter_choice::has_empty_header(&checked),
+    };
+    let version = envoy_version.map_or(KnownVersion::Unknown, KnownVersion::from);
+    let filter_choice = circumstances.choose(version);
+    let warnings = checked.warnings;
+    let mut config = SidecarConfig {
+        bootstrap,
+        filter_choice,
+        circumstances,
+        state_dir,
+        create_state_dir,
+        embedded: None,
+        warnings,
+    };
+    config.apply_choice();
+    Ok(config)
 }
 
 /// The clients of the probe listener.

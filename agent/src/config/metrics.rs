@@ -8,7 +8,8 @@ use hyper::Uri;
 use super::Environment;
 use super::istio::PrometheusAnnotations;
 use crate::args::TargetLabel;
-use crate::exit::Failure;
+use agent_output::exit::Failure;
+use scrape::{MetricsConfig, Target};
 
 /// Istio's variable with the metrics targets, as JSON.
 const PROMETHEUS_ANNOTATIONS: &str = "ISTIO_PROMETHEUS_ANNOTATIONS";
@@ -17,75 +18,45 @@ const MERGE_ENVOY_STATS: &str = "PILOT_AGENT_MERGE_ENVOY_STATS";
 /// Limit of the number of targets.
 const TARGETS: usize = 8;
 
-/// Which metrics `GET /stats/prometheus` returns, in addition to the agent's own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MetricsConfig {
-    /// True if Envoy's metrics are included.
-    pub envoy: bool,
-    /// Metrics endpoints of the application, in order.
-    pub targets: Vec<Target>,
-    /// True if a label tells the series of the targets apart.
-    pub labels_targets: bool,
-    /// Settings that were ignored at least in part, for the gauge `config_rejected`.
-    pub rejected: Vec<&'static str>,
-}
-
-/// A metrics endpoint of the application on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// 1 to 65535, and not a port of the proxy.
-    pub port: u16,
-    /// Path and query, with a leading slash.
-    pub path: String,
-}
-
-impl MetricsConfig {
-    /// `reserved` contains the proxy's own ports. The warnings name what was ignored.
-    pub(super) fn new(
-        envoy: Option<bool>,
-        targets: &[String],
-        label: TargetLabel,
-        reserved: &[u16],
-        environment: &Environment,
-    ) -> Result<(Self, Vec<String>), Failure> {
-        let envoy = match (envoy, environment.text(MERGE_ENVOY_STATS)?) {
-            (Some(envoy), _) => envoy,
-            (None, Some(text)) => !matches!(text, "false" | "FALSE" | "False" | "f" | "F" | "0"),
-            (None, None) => true,
+/// `reserved` contains the proxy's own ports. The warnings name what was ignored.
+pub(super) fn metrics_config(
+    envoy: Option<bool>,
+    targets: &[String],
+    label: TargetLabel,
+    reserved: &[u16],
+    environment: &Environment,
+) -> Result<(MetricsConfig, Vec<String>), Failure> {
+    let envoy = match (envoy, environment.text(MERGE_ENVOY_STATS)?) {
+        (Some(envoy), _) => envoy,
+        (None, Some(text)) => !matches!(text, "false" | "FALSE" | "False" | "f" | "F" | "0"),
+        (None, None) => true,
+    };
+    let mut config = MetricsConfig { envoy, ..MetricsConfig::default() };
+    let mut warnings = Vec::new();
+    let (key, found) = if targets.is_empty() {
+        (PROMETHEUS_ANNOTATIONS, annotations(environment, &mut config, &mut warnings)?)
+    } else {
+        let pair = |text: &String| match text.split_once('/') {
+            Some((port, path)) => (port.to_owned(), format!("/{path}")),
+            None => (text.clone(), "/metrics".to_owned()),
         };
-        let mut config = Self { envoy, ..Self::default() };
-        let mut warnings = Vec::new();
-        let (key, found) = if targets.is_empty() {
-            (PROMETHEUS_ANNOTATIONS, annotations(environment, &mut config, &mut warnings)?)
-        } else {
-            let pair = |text: &String| match text.split_once('/') {
-                Some((port, path)) => (port.to_owned(), format!("/{path}")),
-                None => (text.clone(), "/metrics".to_owned()),
-            };
-            ("--metrics-target", targets.iter().map(pair).collect())
-        };
-        for (port, path) in found {
-            match target(&port, &path, reserved, &config.targets) {
-                Ok(target) => config.targets.push(target),
-                Err(reason) => {
-                    warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; ignored"));
-                    config.mark_rejected(key);
-                }
+        ("--metrics-target", targets.iter().map(pair).collect())
+    };
+    for (port, path) in found {
+        match target(&port, &path, reserved, &config.targets) {
+            Ok(target) => config.targets.push(target),
+            Err(reason) => {
+                warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; ignored"));
+                config.mark_rejected(key);
             }
         }
-        config.labels_targets = match label {
-            TargetLabel::Auto => config.targets.len() > 1,
-            TargetLabel::Always => true,
-            TargetLabel::Never => false,
-        };
-        Ok((config, warnings))
     }
-
-    fn mark_rejected(&mut self, key: &'static str) {
-        if !self.rejected.contains(&key) {
-            self.rejected.push(key);
-        }
-    }
+    config.labels_targets = match label {
+        TargetLabel::Auto => config.targets.len() > 1,
+        TargetLabel::Always => true,
+        TargetLabel::Never => false,
+    };
+    Ok((config, warnings))
 }
 
 fn annotations(

@@ -9,19 +9,26 @@ use std::time::Duration;
 use nix::unistd::Gid;
 use tracing::level_filters::LevelFilter;
 
+use super::Environment;
 use super::bootstrap::{absolute, check_listeners_disjoint, first_instance_ip, nonzero_port};
-use super::{Environment, MetricsConfig};
-use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, go_duration};
-use crate::drain;
-use crate::exit::Failure;
-use crate::filter_choice::FilterChoice;
-use crate::local_peer::find_group;
+use super::metrics::metrics_config;
+use crate::args::{EnvoyRestart, RunArgs, go_duration};
 use crate::machine::Machine;
-use crate::restart_policy::RestartMode;
+#[cfg(feature = "vm")]
 use crate::vm::VmConfig;
-pub use envoy::{EnvoyConfigSource, EnvoyProcessConfig};
+use address::{Endpoint, HttpUrl, LocalAddress, OrOff};
+use agent_output::exit::Failure;
+use agent_output::log::LogFormat;
+use agent_server::local_peer::find_group;
+use agent_server::readiness_server::LivenessConfig;
+pub use envoy::EnvoyProcessConfig;
 use envoy::{envoy_args, envoy_binary, readable, sidecar_with_ready_listener};
+use envoy_bootstrap::filter_choice::FilterChoice;
+use envoy_process::config_source::EnvoyConfigSource;
+use envoy_process::drain;
+use envoy_process::restart_policy::RestartMode;
+use readiness::Dynamic;
+use scrape::MetricsConfig;
 
 /// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`
 /// is not a valid container name; the filter answers it without calling the application.
@@ -59,18 +66,12 @@ pub struct RunConfig {
     /// `None` if an external process starts Envoy.
     pub envoy: Option<EnvoyProcessConfig>,
     pub metrics: MetricsConfig,
+    #[cfg(feature = "vm")]
     pub vm: VmConfig,
     pub log_level: LevelFilter,
     pub log_format: LogFormat,
     /// Settings that were accepted but ignored, one line each.
     pub warnings: Vec<String>,
-}
-
-/// When /healthz/live fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LivenessConfig {
-    /// How long the admin port may be unresponsive; `None` means indefinitely.
-    pub admin: Option<Duration>,
 }
 
 impl RunConfig {
@@ -116,6 +117,7 @@ impl RunConfig {
         let ready_address = nonzero_port("--ready-address", machine.any_address(ready_address))?;
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let local_group = local_group.map(|name| local_group_id(&name, &local_address)).transpose()?;
+        #[cfg_attr(not(feature = "vm"), expect(unused_variables, reason = "it is only checked"))]
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
         let unknown = super::unknown_flag_variables(environment);
@@ -123,7 +125,7 @@ impl RunConfig {
             unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
         let state_dir = absolute("--state-dir", &sidecar.state_dir)?;
-        let mut files = match (no_envoy, envoy_config, user_config) {
+        let files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,
             (_, Some(file), _) => Some(EnvoyConfigSource::Given(readable("--envoy-config", &file)?)),
             (_, None, user_config) => {
@@ -151,13 +153,20 @@ impl RunConfig {
         reserved.extend([ready_address.port(), probe_address.port()]);
         reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
         let (metrics, left_out) =
-            MetricsConfig::new(metrics_envoy, &metrics_target, metrics_target_label, &reserved, environment)?;
+            metrics_config(metrics_envoy, &metrics_target, metrics_target_label, &reserved, environment)?;
         warnings.extend(left_out);
-        let (vm, ignored) = VmConfig::new(vm, instance_ip, &state_dir, &reserved, environment)?;
-        warnings.extend(ignored);
-        if let Some(sidecar) = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut) {
-            sidecar.bootstrap.xds = vm.xds_socket();
-        }
+        #[cfg(not(feature = "vm"))]
+        super::pod::reject_vm_flags(vm)?;
+        #[cfg(feature = "vm")]
+        let (vm, files) = {
+            let (vm, ignored) = VmConfig::new(vm, instance_ip, &state_dir, &reserved, environment)?;
+            warnings.extend(ignored);
+            let mut files = files;
+            if let Some(sidecar) = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut) {
+                sidecar.bootstrap.xds = vm.xds_socket();
+            }
+            (vm, files)
+        };
         let child = |files| -> Result<EnvoyProcessConfig, Failure> {
             Ok(EnvoyProcessConfig {
                 binary: envoy_binary(envoy, environment)?,
@@ -191,6 +200,7 @@ impl RunConfig {
             drain,
             envoy: files.map(child).transpose()?,
             metrics,
+            #[cfg(feature = "vm")]
             vm,
             log_level,
             log_format,

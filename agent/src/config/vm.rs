@@ -8,13 +8,13 @@ use std::path::Path;
 
 use super::{Environment, bootstrap};
 use crate::args::{VmArgs, Xds};
-use crate::bootstrap::XdsSocket;
-use crate::exit::Failure;
 use crate::machine;
 use crate::vm::VmConfig;
-use crate::vm::health::HealthConfig;
 use crate::vm::report::DiscoveryConfig;
 use crate::vm::xds_proxy::ProxyConfig;
+use agent_output::exit::Failure;
+use envoy_bootstrap::bootstrap::XdsSocket;
+use health::health_config;
 
 impl VmConfig {
     /// Returns the configuration with its warnings. `proxy_ports` are ports that a probe must not
@@ -28,7 +28,7 @@ impl VmConfig {
     ) -> Result<(Self, Vec<String>), Failure> {
         let proxy = ProxyConfig::new(&args.discovery, state_dir)?;
         let is_delta = args.discovery.xds == Xds::Delta;
-        let (health, warnings) = HealthConfig::new(args.health, instance_ip, proxy_ports, environment)?;
+        let (health, warnings) = health_config(args.health, instance_ip, proxy_ports, environment)?;
         let group = health.group.as_ref().map(|file| &file.group);
         let discovery =
             DiscoveryConfig::new(args.discovery, group, instance_ip, &machine::hostname(), environment)?;

@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use super::Environment;
-use crate::address::HttpUrl;
 use crate::args::{OnTimeout, WaitArgs};
+use address::HttpUrl;
 
 /// Variable that says that this Pod has no sidecar.
 const NO_SIDECAR: &str = "NO_SIDECAR";

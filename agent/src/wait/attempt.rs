@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::address::HttpUrl;
-use crate::http_client::{self, HttpResponse};
+use address::HttpUrl;
+use http_client::HttpResponse;
 
 const BODY_LIMIT: usize = 4 * 1024;
 const REASON_LIMIT: usize = 1024;

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::exit::Failure;
 use crate::program::{self, Missing};
-use crate::stderr;
+use agent_output::exit::Failure;
+use agent_output::stderr;
 
 pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
     let name = || command.to_string_lossy().into_owned();

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::address::{Endpoint, HttpUrl};
+use address::{Endpoint, HttpUrl};
 
 fn config(endpoint: Endpoint) -> WaitConfig {
     WaitConfig {

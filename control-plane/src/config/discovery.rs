@@ -10,10 +10,10 @@ use crate::args::discovery::{
     DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsAction, WorkloadsArgs,
 };
 use crate::discovery::command::{DiscoveryConfig, StoreConfig};
-use crate::discovery::server::ServerLimits;
-use crate::discovery::tls::TlsFiles;
 use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
 use discovery::objects::LastEndpoint;
+use discovery_server::server::ServerLimits;
+use discovery_server::tls::TlsFiles;
 use serving::exit::Failure;
 
 /// Name of the variable that holds this Pod's name, set through the downward API.

@@ -15,25 +15,28 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use super::config_dir::{self, Configured, WatchSettings};
-use super::debug_endpoints::MonitoringHandlers;
-use super::metrics::Metrics;
-use super::page::StatusPage;
-use super::registry::{self, RegistryConfig};
-use super::server::{self as ads, ServerLimits, Shared};
-use super::store::redb::{self, StoreError};
-use super::store::{Store, kubernetes};
-use super::tls::TlsFiles;
 use crate::exit;
-use crate::monitoring::{self as monitoring_port, Pending};
 use discovery::entries::Settings;
 use discovery::objects::LastEndpoint;
+use discovery_server::config_dir::{self, Configured, WatchSettings};
+use discovery_server::debug_endpoints::MonitoringHandlers;
+use discovery_server::metrics::Metrics;
+use discovery_server::page::StatusPage;
+use discovery_server::registry::{self, RegistryConfig};
+use discovery_server::server::{self as ads, ServerLimits, Shared};
+use discovery_server::store::redb::{self, StoreError};
+use discovery_server::store::{Store, kubernetes};
+use discovery_server::tls::TlsFiles;
 use serving::exit::Failure;
 use serving::http_server::{self, Plaintext, Stages};
+use serving::log_targets::LogTargets;
+use serving::monitoring::{self as monitoring_port, Pending};
 use serving::runtime;
 use serving::shutdown::Shutdown;
 use serving::tls;
 
+/// The crate of the server, as the targets of log lines name it.
+const TARGETS: &[(&str, &str)] = &[("discovery_server", "app_health::discovery")];
 /// Number of tokio worker threads: one for the registry task and one for the streams.
 const THREADS: usize = 2;
 /// Names of the readiness conditions.
@@ -99,7 +102,11 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     if config.check {
         return check(&config);
     }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .map_event_format(|format| LogTargets { format, names: TARGETS })
+        .init();
     runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), async {
         descriptors(config.limits.max_streams);
         serve(config).await

@@ -17,8 +17,8 @@ use super::authority::{Authority, LEAF_VALIDITY, Pair, is_due};
 use super::metrics::Metrics;
 use super::x509::{NameVerifier, not_after};
 use crate::config::{CertificateFiles, SelfSigned};
-use crate::monitoring::Pending;
 use serving::exit::Failure;
+use serving::monitoring::Pending;
 use serving::tls::{self, Pem, TlsError};
 use serving::watched::Watched;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use app_health_agent::address::LocalAddress;
-use app_health_agent::bootstrap::{Bootstrap, FilterCode};
-use app_health_agent::envoy_version::EnvoyVersion;
+use address::LocalAddress;
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::envoy_version::EnvoyVersion;
 use kit::app::App;
 use kit::caller;
 use kit::envoy::{self, Envoy, Version};

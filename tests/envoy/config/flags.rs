@@ -2,9 +2,10 @@
 //! its flags.
 
 use app_health_agent::args::{Args, Command};
-use app_health_agent::config::{BootstrapConfig, Environment, SidecarConfig};
-use app_health_agent::state_dir;
+use app_health_agent::config::{BootstrapConfig, Environment};
 use clap::Parser as _;
+use envoy_process::config_source::SidecarConfig;
+use envoy_process::state_dir;
 use kit::envoy::{self, Version, validate};
 use kit::example;
 use tokio::process::Command as Process;

@@ -1,6 +1,6 @@
 //! Feeds arbitrary expositions to the merge of a scrape.
 
-use app_health_agent::scrape::{FamilyLimit, Format, Merge, Owner, SourceState};
+use scrape::{FamilyLimit, Format, Merge, Owner, SourceState};
 
 /// Separates the sources of an input.
 const SEPARATOR: u8 = 0x1e;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::LazyLock;
 
-use app_health_agent::envoy_version::EnvoyVersion;
+use envoy_bootstrap::envoy_version::EnvoyVersion;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use app_health_agent::address::LocalAddress;
-use app_health_agent::bootstrap::{Bootstrap, FilterCode};
-use app_health_agent::envoy_version::EnvoyVersion;
+use address::LocalAddress;
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::envoy_version::EnvoyVersion;
 use serde_json::Value;
 
 use crate::caller::{self, Answer};

@@ -8,7 +8,7 @@
 
 use std::net::SocketAddr;
 
-use app_health_agent::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 use futures_util::future::join;
 use serde_json::json;
 

@@ -2,6 +2,7 @@ use clap::Parser;
 
 use super::*;
 use crate::args::{Args, Command};
+use envoy_process::state_dir::EmbeddedFilter;
 
 fn machine() -> Machine {
     Machine {

@@ -2,7 +2,7 @@ use super::*;
 
 fn config(targets: &[&str], environment: &Environment) -> (MetricsConfig, Vec<String>) {
     let targets: Vec<String> = targets.iter().map(|target| (*target).to_owned()).collect();
-    MetricsConfig::new(None, &targets, TargetLabel::Auto, &[15020, 15021], environment).unwrap()
+    metrics_config(None, &targets, TargetLabel::Auto, &[15020, 15021], environment).unwrap()
 }
 
 fn found(config: &MetricsConfig) -> Vec<String> {
@@ -59,7 +59,7 @@ fn the_label_of_targets() {
         (TargetLabel::Always, vec!["1".to_owned()], true),
         (TargetLabel::Never, vec!["1".to_owned(), "2".to_owned()], false),
     ] {
-        let (config, _) = MetricsConfig::new(None, &targets, label, &[15020], &none).unwrap();
+        let (config, _) = metrics_config(None, &targets, label, &[15020], &none).unwrap();
         assert_eq!(config.labels_targets, expected, "{label:?} {targets:?}");
     }
 }

@@ -4,14 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::address::LocalAddress;
 use crate::args::SidecarArgs;
-use crate::config::bootstrap::{SidecarConfig, absolute, check_listeners_disjoint, listeners};
+use crate::config::bootstrap::{absolute, check_listeners_disjoint, listeners, sidecar_config};
 use crate::config::{Environment, PATH};
-use crate::exit::Failure;
 use crate::machine::Machine;
 use crate::program::{self, Missing};
-use crate::restart_policy::RestartMode;
+use address::LocalAddress;
+use agent_output::exit::Failure;
+use envoy_process::config_source::{EnvoyConfigSource, SidecarConfig};
+use envoy_process::restart_policy::RestartMode;
 
 /// Flags of Envoy that the agent sets itself.
 const OUR_ENVOY_FLAGS: [&str; 7] = [
@@ -40,34 +41,6 @@ pub struct EnvoyProcessConfig {
     pub hang_limit: Option<Duration>,
     /// Additional flags for Envoy.
     pub args: Vec<OsString>,
-}
-
-/// Where Envoy's configuration comes from.
-#[derive(Debug, Clone)]
-pub enum EnvoyConfigSource {
-    /// Rendered and written to the state directory.
-    Rendered(Box<SidecarConfig>),
-    /// The user's file, with the rendered configuration merged over it.
-    Merged(PathBuf, Box<SidecarConfig>),
-    /// The user's file alone.
-    Given(PathBuf),
-}
-
-impl EnvoyConfigSource {
-    /// Returns the rendered part, if any.
-    pub fn sidecar(&self) -> Option<&SidecarConfig> {
-        match self {
-            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
-            Self::Given(_) => None,
-        }
-    }
-
-    pub fn sidecar_mut(&mut self) -> Option<&mut SidecarConfig> {
-        match self {
-            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
-            Self::Given(_) => None,
-        }
-    }
 }
 
 /// Returns the absolute path of a user's file, or an error if it cannot be opened.
@@ -121,7 +94,7 @@ pub(super) fn sidecar_with_ready_listener(
     environment: &Environment,
     machine: &Machine,
 ) -> Result<Box<SidecarConfig>, Failure> {
-    let mut sidecar = SidecarConfig::on(args, false, environment, machine)?;
+    let mut sidecar = sidecar_config(args, false, environment, machine)?;
     if let LocalAddress::Tcp(address) = &ready.1 {
         sidecar.bootstrap.reserved_ports.push(address.port());
     }

@@ -10,12 +10,12 @@ use hyper::http::uri::Authority;
 use workload_health::workload_group::WorkloadGroup;
 
 use super::{Environment, bootstrap::absolute};
-use crate::address::{Endpoint, LocalAddress};
 use crate::args::DiscoveryArgs;
-use crate::exit::Failure;
 use crate::vm::report::tls::{ClientFiles, San, TlsError, TlsFiles};
 use crate::vm::report::{DiscoveryConfig, DiscoveryServer, token};
 use crate::vm::xds_proxy::ProxyConfig;
+use address::{Endpoint, LocalAddress};
+use agent_output::exit::Failure;
 use node::node;
 
 impl DiscoveryConfig {

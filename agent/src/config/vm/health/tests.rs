@@ -7,7 +7,7 @@ fn check(flags: &str) -> Result<(HealthConfig, Vec<String>), Failure> {
     let words = ["app-health-agent", "run"].into_iter().chain(flags.split_whitespace());
     let Command::Run(args) = Args::try_parse_from(words).unwrap().command else { panic!("run") };
     let environment = Environment::from([("PATH", "/bin"), ("HOME", "/root"), ("SECRET", "x"), ("LANG", "")]);
-    HealthConfig::new(args.vm.health, "10.0.0.7".parse().unwrap(), &[16021], &environment)
+    health_config(args.vm.health, "10.0.0.7".parse().unwrap(), &[16021], &environment)
 }
 
 /// Calls `look` with the path of a temporary file with this content.

@@ -1,0 +1,120 @@
+//! State that all connections share: registry, limits, metrics, and connected clients.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::ServerLimits;
+use super::flow_controlled_body::Flow;
+use crate::metrics::Metrics;
+use crate::registry::Handle;
+use discovery::entries::StreamId;
+use discovery::limits::Admission;
+use discovery::stream::SubscriptionView;
+
+/// One subscription of a client, as shown by /debug.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientView {
+    /// Node ID that the client declares.
+    pub node: String,
+    /// Versions that were sent and acknowledged.
+    #[serde(flatten)]
+    pub view: SubscriptionView,
+    /// For how many milliseconds the client has read nothing.
+    pub blocked_ms: u64,
+}
+
+/// A stream with subscriptions.
+struct Client {
+    node: Arc<str>,
+    flow: Flow,
+    views: Vec<SubscriptionView>,
+}
+
+/// One instance is shared by all servers of the process.
+pub struct Shared {
+    pub(super) registry: Handle,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) trust_domains: Vec<String>,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) limits: ServerLimits,
+    admission: Mutex<Admission>,
+    clients: Mutex<BTreeMap<StreamId, Client>>,
+    next_stream_id: AtomicU64,
+    pub(super) start: Instant,
+}
+
+impl Shared {
+    pub fn new(
+        registry: Handle,
+        metrics: Arc<Metrics>,
+        trust_domains: Vec<String>,
+        limits: ServerLimits,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            registry,
+            metrics,
+            trust_domains,
+            streams: Arc::new(Semaphore::new(limits.max_streams)),
+            limits,
+            admission: Mutex::default(),
+            clients: Mutex::default(),
+            next_stream_id: AtomicU64::new(1),
+            start: Instant::now(),
+        })
+    }
+
+    /// Returns all subscriptions, ordered by stream.
+    pub fn clients(&self) -> Vec<ClientView> {
+        let clients = lock(&self.clients);
+        let views = clients.values().flat_map(|client| {
+            let blocked = client.flow.blocked().unwrap_or_default().as_millis();
+            let blocked_ms = u64::try_from(blocked).unwrap_or(u64::MAX);
+            let node = client.node.to_string();
+            client.views.iter().map(move |view| ClientView {
+                node: node.clone(),
+                view: view.clone(),
+                blocked_ms,
+            })
+        });
+        views.collect()
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(super) fn next_stream(&self) -> StreamId {
+        self.next_stream_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn admission(&self) -> MutexGuard<'_, Admission> {
+        lock(&self.admission)
+    }
+
+    /// Updates what /debug shows of a stream; an empty `views` removes it.
+    pub(super) fn update_client(
+        &self,
+        stream: StreamId,
+        node: &Arc<str>,
+        flow: &Flow,
+        views: Vec<SubscriptionView>,
+    ) {
+        let mut clients = lock(&self.clients);
+        if views.is_empty() {
+            clients.remove(&stream);
+        } else {
+            clients.insert(stream, Client { node: node.clone(), flow: flow.clone(), views });
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds this lock")
+}
