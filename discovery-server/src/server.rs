@@ -5,6 +5,7 @@ mod client_hello;
 mod connection;
 mod flow_controlled_body;
 mod handshakes;
+mod peer;
 mod permits;
 mod requests;
 mod shared;

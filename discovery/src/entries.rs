@@ -55,11 +55,10 @@ use timers::Timers;
 use super::objects::{Config, Key};
 
 pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
-pub use node::{Identity, Node};
+pub use node::{Identity, Node, StreamId};
 pub use protocol::{Code, Effect, Input, Report, StreamCommand};
 pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
 pub use settings::{PanicThreshold, PeerAddressCheck, Settings, UnknownPolicy};
-pub use streams::StreamId;
 pub use timestamp::Timestamp;
 pub use view::{AgentView, ConditionView, WorkloadView};
 pub use workload::{Presence, Preserved, Workload};

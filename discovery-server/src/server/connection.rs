@@ -21,10 +21,11 @@ use tracing::debug;
 
 use super::client_hello::read_client_hello;
 use super::handshakes::Handshake;
+use super::peer::{Peer, StreamGuard};
 use super::stream_task::{self, HttpResponse};
 use super::{SCARCE_HANDSHAKES, Shared};
 use crate::metrics::RefusedReason;
-use discovery::identity::{CertificateIdentity, IdentityError, parse_certificate};
+use discovery::identity::parse_certificate;
 use discovery::message::Variant;
 
 /// Timeout of the TLS handshake.
@@ -48,14 +49,6 @@ const STREAMS: u32 = 16;
 
 const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-
-/// The client of a connection.
-#[derive(Clone)]
-pub(super) struct Peer {
-    pub(super) address: SocketAddr,
-    /// `None` on a plaintext connection.
-    pub(super) certified: Option<Result<CertificateIdentity, IdentityError>>,
-}
 
 pub(super) async fn accept(
     stream: TcpStream,
@@ -137,7 +130,7 @@ async fn connection<S>(
                 shutting_down = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = guard.0.closing.cancelled() => return,
+            () = guard.closed() => return,
             () = sleep(IDLE_CHECK_INTERVAL) => {
                 let is_unused = !guard.has_streams();
                 if unused && is_unused {
@@ -169,31 +162,4 @@ fn handle_request(
         return stream_task::error_response(&Status::unauthenticated(error.to_string()));
     }
     stream_task::open(request.into_body(), variant, peer.clone(), shared, guard.clone(), closing.clone())
-}
-
-/// Held by a connection and by each of its streams.
-#[derive(Clone)]
-pub(super) struct StreamGuard(Arc<Held>);
-
-struct Held {
-    closing: CancellationToken,
-    /// A stream may end shortly after its connection. The connection's permit is released with the last
-    /// of them, so that the client that gets it also gets a permit for a stream.
-    _permit: OwnedSemaphorePermit,
-}
-
-impl StreamGuard {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self(Arc::new(Held { closing: CancellationToken::new(), _permit: permit }))
-    }
-
-    /// Closes the whole connection: HTTP/2 keeps an ended stream for as long as its peer reads
-    /// nothing.
-    pub(super) fn close_connection(&self) {
-        self.0.closing.cancel();
-    }
-
-    fn has_streams(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
 }

@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use super::Shared;
-use super::connection::{Peer, StreamGuard};
+use super::peer::{Peer, StreamGuard};
 use crate::metrics::StreamKind;
 use discovery::identity::CertificateIdentity;
 use discovery::limits;

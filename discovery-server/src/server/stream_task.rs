@@ -17,8 +17,8 @@ use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
-use super::connection::{Peer, StreamGuard};
 use super::flow_controlled_body::{Flow, FlowControlledBody};
+use super::peer::{Peer, StreamGuard};
 use super::permits::StreamPermits;
 use super::requests::Requests;
 use crate::metrics::{RefusedReason, StreamKind};

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// Identifies a stream. Numbers are not reused while the process runs.
+pub type StreamId = u64;
+
 /// The node of a stream's first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {

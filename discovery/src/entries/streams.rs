@@ -9,11 +9,8 @@ use pacing::RateLimiter;
 
 use super::name::RegistrationTarget;
 use super::newest_report::NewestReport;
-use super::{Identity, Node, Report};
+use super::{Identity, Node, Report, StreamId};
 use crate::objects::{Group, Key};
-
-/// Identifies a stream. Numbers are not reused while the process runs.
-pub type StreamId = u64;
 
 /// The object that an unbound stream waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
