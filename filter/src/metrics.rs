@@ -173,7 +173,7 @@ fn id(
 /// (`pkg/kubelet/prober/worker.go`): a container counts as alive, but not as ready or started. A
 /// hook that has not run yet has not failed.
 fn initial_success(kind: ProbeKind) -> bool {
-    !matches!(kind, ProbeKind::Readyz | ProbeKind::Startupz)
+    !matches!(kind, ProbeKind::Readiness | ProbeKind::Startup)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! All functions are pure: no I/O, no clock, no environment. The crate builds natively and for
 //! wasm32.
 //!
-//! [`path`] and [`prober`] define the types; [`app_probers`] and
+//! [`path`], [`handler_kind`] and [`prober`] define the types; [`app_probers`] and
 //! [`plugin_config`] read them from JSON; [`request`], [`url`] and [`redirect`] compute what
 //! kubelet would send; [`ports`] lists the proxy's ports, which no probe may target;
 //! [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the results.
@@ -15,6 +15,7 @@ pub mod app_probers;
 pub mod error;
 pub mod go;
 pub mod grpc_health;
+pub mod handler_kind;
 pub mod json;
 pub mod path;
 pub mod plugin_config;
@@ -28,6 +29,7 @@ pub mod url;
 
 pub use app_probers::AppProbers;
 pub use error::ConfigError;
+pub use handler_kind::HandlerKind;
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};
 pub use ports::ProxyPorts;

@@ -2,33 +2,43 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 enum_table::table! {
-    /// The kind of a container's probe or lifecycle hook.
-    #[derive(PartialOrd, Ord)]
+    /// The kind of a container's probe or lifecycle hook. In JSON, it is the kind in lower case.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub enum ProbeKind(
         /// Returns the last segment of the path, which is also the label `kind` of the metrics.
         word: &'static str,
         /// Returns the prefix of the path.
         prefix: &'static str,
+        /// Returns the field of a container, or of its `lifecycle` for a hook.
+        field: &'static str,
     ) {
         /// The container's `livenessProbe`.
-        Livez("livez", "/app-health/"),
+        Liveness("livez", "/app-health/", "livenessProbe"),
         /// The container's `readinessProbe`.
-        Readyz("readyz", "/app-health/"),
+        Readiness("readyz", "/app-health/", "readinessProbe"),
         /// The container's `startupProbe`.
-        Startupz("startupz", "/app-health/"),
+        Startup("startupz", "/app-health/", "startupProbe"),
         /// The container's `lifecycle.preStop`.
-        Prestopz("prestopz", "/app-lifecycle/"),
+        PreStop("prestopz", "/app-lifecycle/", "preStop"),
         /// The container's `lifecycle.postStart`.
-        Poststartz("poststartz", "/app-lifecycle/"),
+        PostStart("poststartz", "/app-lifecycle/", "postStart"),
     }
 }
 
 impl ProbeKind {
+    /// The probes, in the order of Kubernetes' documentation.
+    pub const PROBES: [Self; 3] = [Self::Liveness, Self::Readiness, Self::Startup];
+    /// The lifecycle hooks.
+    pub const HOOKS: [Self; 2] = [Self::PreStop, Self::PostStart];
+
     /// Returns true for a lifecycle hook: kubelet treats any HTTP response as success and sets no
     /// timeout.
     pub fn is_hook(self) -> bool {
-        matches!(self, Self::Prestopz | Self::Poststartz)
+        matches!(self, Self::PreStop | Self::PostStart)
     }
 }
 
@@ -51,6 +61,12 @@ impl ProbePath {
             PREFIXES.iter().find_map(|prefix| Some((*prefix, path.strip_prefix(prefix)?)))?;
         let (container, word) = rest.split_once('/')?;
         let kind = ProbeKind::ALL.into_iter().find(|kind| kind.prefix() == prefix && kind.word() == word)?;
+        Self::new(container, kind)
+    }
+
+    /// Returns the path of a container's probe or hook; `None` if the container's name is not valid
+    /// in a path.
+    pub fn new(container: &str, kind: ProbeKind) -> Option<Self> {
         let named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let valid = (1..=253).contains(&container.len()) && container.bytes().all(named);
         valid.then(|| Self { container: container.into(), kind })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::ConfigError;
+use crate::handler_kind::HandlerKind;
 use crate::json::{self, Json};
 use crate::path::ProbeKind;
 use crate::ports::ProxyPorts;
@@ -121,25 +122,26 @@ impl Prober {
     pub(crate) fn read(value: &Json, context: &mut ReadContext) -> Result<Self, ConfigError> {
         let key = context.key.clone();
         let fields = fields(value, &key)?;
-        let handlers = ["httpGet", "tcpSocket", "grpc"]
+        let handlers = HandlerKind::ALL
             .into_iter()
-            .filter_map(|name| Some((name, json::field(fields, name, true)?)))
+            .filter_map(|kind| Some((kind, json::field(fields, kind.name(), true)?)))
             .collect::<Vec<_>>();
-        let [(name, handler)] = handlers.as_slice() else {
-            return Err(ConfigError::new(key, value, "needs exactly one of httpGet, tcpSocket, grpc"));
+        let [(kind, handler)] = handlers.as_slice() else {
+            let names = HandlerKind::ALL.map(HandlerKind::name).join(", ");
+            return Err(ConfigError::new(key, value, format!("needs exactly one of {names}")));
         };
-        let handler_key = format!("{key}.{name}");
+        let handler_key = format!("{key}.{}", kind.name());
         let inner = self::fields(handler, &handler_key)?;
         let port = port(inner, &format!("{handler_key}.port"), context.proxy_ports)?;
-        if *name != "grpc" && json::field(inner, "host", true).is_some() {
+        if kind.fields().contains(&"host") && json::field(inner, "host", true).is_some() {
             context
                 .warnings
                 .push(format!("{handler_key}.host: ignored, only the pod's own address is dialed"));
         }
-        let handler = match *name {
-            "httpGet" => Handler::HttpGet(http_get(inner, &handler_key, port)?),
-            "grpc" => Handler::Grpc(grpc(inner, &handler_key, port)?),
-            _ => Handler::TcpSocket(TcpSocket { port }),
+        let handler = match kind {
+            HandlerKind::HttpGet => Handler::HttpGet(http_get(inner, &handler_key, port)?),
+            HandlerKind::TcpSocket => Handler::TcpSocket(TcpSocket { port }),
+            HandlerKind::Grpc => Handler::Grpc(grpc(inner, &handler_key, port)?),
         };
         Ok(Self { handler, timeout: timeout(fields, &key, context.kind)? })
     }

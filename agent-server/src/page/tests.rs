@@ -45,7 +45,7 @@ fn hostile() -> PageState {
     };
     let declared = envoy_bootstrap::declared_probe::DeclaredProbe {
         container: HOSTILE.to_owned(),
-        kind: probe::ProbeKind::Livez,
+        kind: probe::ProbeKind::Liveness,
         target: HOSTILE.to_owned(),
         cluster: None,
     };

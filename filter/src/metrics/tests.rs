@@ -37,11 +37,11 @@ fn metric_names_carry_their_labels() {
 #[test]
 fn gauges_start_with_kubelets_initial_results() {
     for (kind, success) in [
-        (ProbeKind::Livez, true),
-        (ProbeKind::Readyz, false),
-        (ProbeKind::Startupz, false),
-        (ProbeKind::Prestopz, true),
-        (ProbeKind::Poststartz, true),
+        (ProbeKind::Liveness, true),
+        (ProbeKind::Readiness, false),
+        (ProbeKind::Startup, false),
+        (ProbeKind::PreStop, true),
+        (ProbeKind::PostStart, true),
     ] {
         assert_eq!(initial_success(kind), success, "{kind:?}");
     }

@@ -229,12 +229,12 @@ fn user_agents() {
         (Some(""), OURS),
         (None, OURS),
     ] {
-        let sent = user_agent(caller.map(str::as_bytes), ProbeKind::Livez);
+        let sent = user_agent(caller.map(str::as_bytes), ProbeKind::Liveness);
         assert_eq!(String::from_utf8_lossy(sent), expected, "{caller:?}");
     }
-    assert_eq!(user_agent(Some(b"kube-probe/\xff"), ProbeKind::Readyz), OURS.as_bytes());
-    assert_eq!(user_agent(None, ProbeKind::Prestopz), b"kube-lifecycle/app-health");
-    assert_eq!(user_agent(Some(b"kube-lifecycle/1.36"), ProbeKind::Poststartz), b"kube-lifecycle/1.36");
+    assert_eq!(user_agent(Some(b"kube-probe/\xff"), ProbeKind::Readiness), OURS.as_bytes());
+    assert_eq!(user_agent(None, ProbeKind::PreStop), b"kube-lifecycle/app-health");
+    assert_eq!(user_agent(Some(b"kube-lifecycle/1.36"), ProbeKind::PostStart), b"kube-lifecycle/1.36");
 }
 
 #[test]

@@ -5,14 +5,14 @@ use super::{ProbeKind, ProbePath};
 #[test]
 fn the_five_kinds_of_paths_round_trip() {
     for (text, container, kind, word, hook) in [
-        ("/app-health/app/livez", "app", ProbeKind::Livez, "livez", false),
-        ("/app-health/app/readyz", "app", ProbeKind::Readyz, "readyz", false),
-        ("/app-health/app/startupz", "app", ProbeKind::Startupz, "startupz", false),
-        ("/app-lifecycle/app/prestopz", "app", ProbeKind::Prestopz, "prestopz", true),
-        ("/app-lifecycle/app/poststartz", "app", ProbeKind::Poststartz, "poststartz", true),
-        ("/app-health/A.z_0-9/livez", "A.z_0-9", ProbeKind::Livez, "livez", false),
-        ("/app-health/livez/livez", "livez", ProbeKind::Livez, "livez", false),
-        ("/app-health/../livez", "..", ProbeKind::Livez, "livez", false),
+        ("/app-health/app/livez", "app", ProbeKind::Liveness, "livez", false),
+        ("/app-health/app/readyz", "app", ProbeKind::Readiness, "readyz", false),
+        ("/app-health/app/startupz", "app", ProbeKind::Startup, "startupz", false),
+        ("/app-lifecycle/app/prestopz", "app", ProbeKind::PreStop, "prestopz", true),
+        ("/app-lifecycle/app/poststartz", "app", ProbeKind::PostStart, "poststartz", true),
+        ("/app-health/A.z_0-9/livez", "A.z_0-9", ProbeKind::Liveness, "livez", false),
+        ("/app-health/livez/livez", "livez", ProbeKind::Liveness, "livez", false),
+        ("/app-health/../livez", "..", ProbeKind::Liveness, "livez", false),
     ] {
         let path = ProbePath::parse(text).expect(text);
         assert_eq!((path.container(), path.kind(), path.to_string().as_str()), (container, kind, text));
