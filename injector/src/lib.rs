@@ -2,7 +2,9 @@
 //! warnings out.
 
 mod constraints;
+pub mod container;
 mod decision;
+pub mod declared_probe;
 pub mod document;
 pub mod flags;
 mod injection;
@@ -24,8 +26,11 @@ pub mod workload;
 pub mod yaml;
 pub mod yaml_documents;
 
+pub use container::{Container, Role};
 pub use decision::AUTO_IMAGE;
+pub use declared_probe::{Handler, Probe};
 pub use injection::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
+pub use probe::{HandlerKind, ProbeKind};
 
 /// The environment variable of the sidecar with the declared probes as JSON.
 pub const PROBERS_ENV: &str = "ISTIO_KUBE_APP_PROBERS";

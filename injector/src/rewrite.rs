@@ -9,6 +9,7 @@ mod prober_env;
 
 use serde_json::{Value, json};
 
+use crate::container::Container;
 use crate::pod;
 use crate::warning::{Code, Warning, quote};
 use crate::{PROBERS_ENV, ProbeSummary};
@@ -29,7 +30,8 @@ pub(super) struct RewriteResult {
 /// Rewrites the Pod's probes to `status_port`. `name` is the sidecar's name, which is unique in the
 /// Pod.
 pub(super) fn rewrite(pod: &mut Value, name: &str, status_port: u16) -> RewriteResult {
-    let Some(sidecar) = Sidecar::find(&pod["spec"], name) else { return RewriteResult::default() };
+    let containers = Container::all(&pod["spec"], |container| pod::name(container) == name);
+    let Some(sidecar) = Sidecar::find(&containers) else { return RewriteResult::default() };
     let failed = |text: String, code| {
         let warnings = vec![Warning::about_field(code, name, "env", format!("{PROBERS_ENV}: {text}"))];
         RewriteResult { warnings, ..RewriteResult::default() }
@@ -43,7 +45,7 @@ pub(super) fn rewrite(pod: &mut Value, name: &str, status_port: u16) -> RewriteR
         Err(text) => return failed(text, Code::Table),
     };
     let mut originals = OriginalProbes::read(pod);
-    let plan = plan::plan(&pod["spec"], &sidecar, status_port, &entries, &originals);
+    let plan = plan::plan(&containers, &sidecar, status_port, &entries, &originals);
     let mut after = entries.clone();
     for change in &plan.changes {
         if let Some((key, entry)) = &change.entry {

@@ -1,20 +1,10 @@
 //! A planned change of one probe or hook.
 
+use probe::{HandlerKind, ProbeKind};
 use serde_json::{Map, Value};
 
 use super::handler;
 use super::original_probes::OriginalProbes;
-
-/// A field of a container that holds a probe or hook.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ProbeField {
-    /// For example `livenessProbe` or `preStop`.
-    pub name: &'static str,
-    /// The last segment of the path on which the probe arrives.
-    pub word: &'static str,
-    /// True for a hook, which is below `lifecycle`.
-    pub hook: bool,
-}
 
 /// The location of a probe or hook in the Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +13,7 @@ pub(crate) struct ProbeLocation {
     /// The index of the container in the list.
     pub index: usize,
     pub container: String,
-    pub field: &'static ProbeField,
+    pub kind: ProbeKind,
 }
 
 /// The change of the probe or hook itself.
@@ -32,7 +22,7 @@ pub(crate) enum HandlerEdit {
     /// The probe is correct; only its entry was missing.
     Keep,
     /// The handler is replaced by a request to `key`. Hooks have no `timeout`.
-    Replace { handler: &'static str, key: String, timeout: Option<Value> },
+    Replace { handler: HandlerKind, key: String, timeout: Option<Value> },
     /// The port is replaced by the status port.
     SetPort,
 }
@@ -48,17 +38,17 @@ pub(crate) struct Change {
 
 impl Change {
     pub(crate) fn apply(self, spec: &mut Value, status_port: u16, originals: &mut OriginalProbes) {
-        let ProbeLocation { list, index, container, field } = self.location;
+        let ProbeLocation { list, index, container, kind } = self.location;
         let parent = &mut spec[list][index];
-        let parent = if field.hook { &mut parent["lifecycle"] } else { parent };
-        let value = &mut parent[field.name];
+        let parent = if kind.is_hook() { &mut parent["lifecycle"] } else { parent };
+        let value = &mut parent[kind.field()];
         match self.edit {
             HandlerEdit::Keep => {}
             HandlerEdit::SetPort => value["httpGet"]["port"] = status_port.into(),
             HandlerEdit::Replace { handler, key, timeout } => {
-                originals.insert(&container, field.name, value.clone());
+                originals.insert(&container, kind.field(), value.clone());
                 if let Some(fields) = value.as_object_mut() {
-                    replace(fields, handler, handler::replacement(&key, status_port));
+                    replace(fields, handler.name(), handler::replacement(&key, status_port));
                     if let Some(timeout) = timeout {
                         fields.insert("timeoutSeconds".to_owned(), timeout);
                     }

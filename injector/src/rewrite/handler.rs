@@ -1,9 +1,11 @@
 //! Reads one declared probe or hook, and makes its entry in the table.
 
-use probe::ProxyPorts;
+use probe::{HandlerKind, ProxyPorts};
 use serde_json::{Map, Value, json};
 
 use super::prober_env;
+use crate::container::Container;
+use crate::declared_probe::{Handler, Probe};
 use crate::pod;
 use crate::warning::{Code, quote};
 
@@ -16,52 +18,56 @@ pub(super) type SkipReason = (Code, String);
 /// The single network handler of a probe or hook with its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Declared<'a> {
-    /// `httpGet`, `tcpSocket` or `grpc`.
-    pub name: &'static str,
+    pub kind: HandlerKind,
     fields: &'a Map<String, Value>,
 }
 
-/// Reads `value`, which is a probe or a hook. Returns `None` if its handler does not use the
-/// network, and an error if it cannot be rewritten.
-pub(super) fn declared(value: &Value, hook: bool) -> Option<Result<Declared<'_>, SkipReason>> {
+/// Reads the handler of a probe or hook. Returns `None` if it does not use the network, and an error
+/// if it cannot be rewritten.
+pub(super) fn declared(probe: Probe) -> Option<Result<Declared, SkipReason>> {
     let refuse = |code, text: &str| Some(Err((code, text.to_owned())));
-    if !value.is_object() {
+    if !probe.value.is_object() {
         return refuse(Code::Malformed, "must be an object");
     }
-    let known: &[&'static str] = if hook {
-        &["exec", "sleep", "httpGet", "tcpSocket"]
-    } else {
-        &["exec", "httpGet", "tcpSocket", "grpc"]
-    };
-    let found: Vec<_> = known.iter().filter_map(|name| Some((*name, pod::field(value, name)?))).collect();
-    match found.as_slice() {
+    match probe.handlers().as_slice() {
         [] => refuse(Code::Handler, "no supported handler"),
-        [("exec" | "sleep", _)] => None,
-        [("tcpSocket", _)] if hook => refuse(Code::HookTcp, "kubelet does not support tcpSocket hooks"),
-        [(name, handler)] => match handler.as_object() {
-            None => refuse(Code::Malformed, &format!("{name} = {}: must be an object", quote(handler))),
-            Some(fields) => match unknown(name, fields) {
+        [Handler::Exec(_) | Handler::Sleep(_)] => None,
+        [Handler::Unknown(name)] => {
+            refuse(Code::Handler, &format!("handler {} is not supported", printable(name)))
+        }
+        [Handler::Network(HandlerKind::TcpSocket, _)] if probe.kind.is_hook() => {
+            refuse(Code::HookTcp, "kubelet does not support tcpSocket hooks")
+        }
+        [Handler::Network(kind, handler)] => match handler.as_object() {
+            None => {
+                let text = format!("{} = {}: must be an object", kind.name(), quote(handler));
+                refuse(Code::Malformed, &text)
+            }
+            Some(fields) => match unknown(*kind, fields) {
                 Some(field) => refuse(Code::Handler, &format!("field {field} is not supported")),
-                None => Some(Ok(Declared { name, fields })),
+                None => Some(Ok(Declared { kind: *kind, fields })),
             },
         },
         _ => refuse(Code::Handler, "more than one handler"),
     }
 }
 
+/// Returns the name of a field in printable ASCII.
+fn printable(name: &str) -> String {
+    quote(&json!(name)).trim_matches('"').to_owned()
+}
+
 /// Returns a field that the injector does not know. Its meaning would be lost, so the probe is not
 /// rewritten.
-fn unknown(name: &str, handler: &Map<String, Value>) -> Option<String> {
-    let known: &[&str] = match name {
-        "httpGet" => &["path", "port", "host", "scheme", "httpHeaders"],
-        "tcpSocket" => &["port", "host"],
-        _ => &["port", "service", "mode"],
-    };
+fn unknown(kind: HandlerKind, handler: &Map<String, Value>) -> Option<String> {
+    let name = kind.name();
     let stray = |fields: &Map<String, Value>, known: &[&str]| {
         let mut stray =
             fields.iter().filter(|(key, value)| !value.is_null() && !known.contains(&key.as_str()));
-        stray.next().map(|(key, _)| quote(&json!(key)).trim_matches('"').to_owned())
+        stray.next().map(|(key, _)| printable(key))
     };
+    // `mode` is the one field that the filter has and Kubernetes has not yet (KEP-4939).
+    let known = if kind == HandlerKind::Grpc { &["port", "service", "mode"] } else { kind.fields() };
     if let Some(key) = stray(handler, known) {
         return Some(format!("{name}.{key}"));
     }
@@ -79,26 +85,24 @@ impl<'a> Declared<'a> {
 
     /// Returns the port as a number. A string is the name of a port of the same container, or else
     /// a number.
-    pub(super) fn port(&self, container: &Value) -> Result<Value, SkipReason> {
+    pub(super) fn port(&self, container: &Container) -> Result<Value, SkipReason> {
         let declared = self.fields.get("port").unwrap_or(&Value::Null);
         let Value::String(text) = declared else { return Ok(declared.clone()) };
-        let named =
-            pod::list(container, "ports").iter().find(|port| !text.is_empty() && pod::name(port) == text);
         let number = || text.parse::<i64>().ok().map(Value::from);
-        named.map(|port| port["containerPort"].clone()).or_else(number).ok_or_else(|| {
-            (Code::NamedPort, format!("port {} is not a port of this container", quote(declared)))
-        })
+        container.named_port(text).map(|port| port["containerPort"].clone()).or_else(number).ok_or_else(
+            || (Code::NamedPort, format!("port {} is not a port of this container", quote(declared))),
+        )
     }
 
     /// Returns the text of the handler's entry under `key`.
     pub(super) fn entry(
         &self,
-        container: &Value,
+        container: &Container,
         timeout: Option<Value>,
         key: &str,
         status_port: u16,
     ) -> Result<String, SkipReason> {
-        let name = self.name;
+        let name = self.kind.name();
         match self.field("host").map(|host| (host, host.as_str())) {
             None | Some((_, Some(""))) => {}
             Some((host, None)) => {
@@ -115,10 +119,10 @@ impl<'a> Declared<'a> {
             return Err((Code::OwnPort, format!("port {port} is a port of the proxy")));
         }
         let field = |key: &str| self.field(key);
-        let fields = match name {
-            "httpGet" => http_get(port, &field),
-            "tcpSocket" => json!({"port": port}),
-            _ => {
+        let fields = match self.kind {
+            HandlerKind::HttpGet => http_get(port, &field),
+            HandlerKind::TcpSocket => json!({"port": port}),
+            HandlerKind::Grpc => {
                 let service = field("service").cloned().unwrap_or_else(|| "".into());
                 let mut fields = json!({"port": port, "service": service});
                 if let Some(mode) = field("mode") {
@@ -137,7 +141,7 @@ impl<'a> Declared<'a> {
     /// Returns true if the handler is what the injector wrote for `key`, with any port.
     pub(super) fn is_rewritten_to(&self, key: &str) -> bool {
         let field = |key: &str| self.fields.get(key).and_then(Value::as_str).unwrap_or_default();
-        self.name == "httpGet"
+        self.kind == HandlerKind::HttpGet
             && field("path") == key
             && field("host").is_empty()
             && matches!(field("scheme").to_ascii_uppercase().as_str(), "" | "HTTP")

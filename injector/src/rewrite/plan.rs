@@ -2,24 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use probe::ProbePath;
-use serde_json::Value;
+use probe::{ProbeKind, ProbePath};
 
-use super::change::{Change, HandlerEdit, ProbeField, ProbeLocation};
+use super::change::{Change, HandlerEdit, ProbeLocation};
 use super::handler::{self, Declared, SkipReason};
 use super::original_probes::OriginalProbes;
 use super::prober_env::ProberEntries;
-use crate::pod;
+use crate::container::{Container, Role};
+use crate::declared_probe::Probe;
 use crate::warning::{Code, Warning};
 use crate::{ProbeResult, ProbeSummary};
-
-const FIELDS: [ProbeField; 5] = [
-    ProbeField { name: "livenessProbe", word: "livez", hook: false },
-    ProbeField { name: "readinessProbe", word: "readyz", hook: false },
-    ProbeField { name: "startupProbe", word: "startupz", hook: false },
-    ProbeField { name: "preStop", word: "prestopz", hook: true },
-    ProbeField { name: "postStart", word: "poststartz", hook: true },
-];
 
 /// The position of the sidecar and its effect on the other containers.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,23 +24,18 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Finds the container `name`.
-    pub(crate) fn find(spec: &Value, name: &str) -> Option<Self> {
-        let find = |list: &'static str| {
-            let index = pod::list(spec, list).iter().position(|container| pod::name(container) == name)?;
-            Some((list, index))
-        };
-        let (list, index) = find("initContainers").or_else(|| find("containers"))?;
-        let container = &spec[list][index];
-        let native = list == "initContainers";
-        let hooked = container.pointer("/lifecycle/postStart").is_some_and(|hook| !hook.is_null());
-        let holds = hooked || native && pod::field(container, "startupProbe").is_some();
-        Some(Self { list, index, native, holds })
+    /// Finds the container that is the proxy.
+    pub(crate) fn find(containers: &[Container]) -> Option<Self> {
+        let container = containers.iter().find(|container| container.role == Role::Proxy)?;
+        let native = container.list == "initContainers";
+        let holds = container.probe(ProbeKind::PostStart).is_some()
+            || native && container.probe(ProbeKind::Startup).is_some();
+        Some(Self { list: container.list, index: container.index, native, holds })
     }
 
-    /// Returns true if the sidecar starts before the container `index` of `list`.
-    fn is_before(&self, list: &str, index: usize) -> bool {
-        if self.list == list { self.index < index } else { self.native }
+    /// Returns true if the sidecar starts before the container.
+    fn is_before(&self, container: &Container) -> bool {
+        if self.list == container.list { self.index < container.index } else { self.native }
     }
 }
 
@@ -61,49 +48,51 @@ pub(crate) struct Plan {
 
 /// Plans the changes of all containers except the sidecar.
 pub(crate) fn plan(
-    spec: &Value,
+    containers: &[Container],
     sidecar: &Sidecar,
     status_port: u16,
     entries: &ProberEntries,
     originals: &OriginalProbes,
 ) -> Plan {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for container in pod::containers(spec) {
-        *names.entry(pod::name(container)).or_default() += 1;
+    for container in containers {
+        *names.entry(container.name).or_default() += 1;
     }
     let mut plan = Plan::default();
-    for list in pod::CONTAINER_LISTS {
-        for (index, container) in pod::list(spec, list).iter().enumerate() {
-            if (list, index) == (sidecar.list, sidecar.index) {
-                continue;
-            }
-            let name = pod::name(container);
-            let usable = names.get(name) == Some(&1) && key(name, &FIELDS[0]).is_some();
-            let view = ContainerView {
-                list,
-                index,
-                container,
-                name,
-                usable,
-                sidecar,
-                status_port,
-                entries,
-                originals,
-            };
-            for field in &FIELDS {
-                view.plan(field, &mut plan);
-            }
+    for container in containers.iter().filter(|container| container.role != Role::Proxy) {
+        let is_unique = names.get(container.name) == Some(&1);
+        let planner = ProbePlanner { container, is_unique, sidecar, status_port, entries, originals };
+        for probe in container.probes().chain(container.hooks()) {
+            let Some(declared) = handler::declared(probe) else { continue };
+            let handler = declared.as_ref().map_or("", |declared| declared.kind.name());
+            plan.add(container, probe.kind, handler, planner.edit(probe, declared));
         }
     }
     plan
 }
 
-/// Returns the path of a container's probe or hook; `None` if the container's name is not valid in
-/// a path.
-fn key(container: &str, field: &ProbeField) -> Option<String> {
-    let prefix = if field.hook { "/app-lifecycle" } else { "/app-health" };
-    let key = format!("{prefix}/{container}/{}", field.word);
-    ProbePath::parse(&key).is_some().then_some(key)
+impl Plan {
+    fn add(&mut self, container: &Container, kind: ProbeKind, handler: &'static str, edit: ProbeEdit) {
+        let Container { list, index, name, .. } = *container;
+        let display_name = match ProbePath::new(name, kind) {
+            Some(_) => name.to_owned(),
+            None => format!("{list}[{index}]"),
+        };
+        let (result, code) = match edit {
+            ProbeEdit::Done => (ProbeResult::AlreadyRewritten, None),
+            ProbeEdit::Rewrite(edit, entry) => {
+                let location = ProbeLocation { list, index, container: name.to_owned(), kind };
+                self.changes.push(Change { location, edit, entry });
+                (ProbeResult::Rewritten, None)
+            }
+            ProbeEdit::Leave((code, text)) => {
+                self.warnings.push(Warning::about_field(code, &display_name, kind.field(), text));
+                (ProbeResult::NotRewritten, Some(code))
+            }
+        };
+        let word = kind.word().to_owned();
+        self.probes.push(ProbeSummary { container: display_name, word, handler, result, code });
+    }
 }
 
 /// What happens to a probe or hook.
@@ -117,62 +106,33 @@ enum ProbeEdit {
 }
 
 /// A container with everything that matters for its probes.
-struct ContainerView<'a> {
-    list: &'static str,
-    index: usize,
-    container: &'a Value,
-    name: &'a str,
-    /// True if the name is unique, and valid in a path.
-    usable: bool,
+struct ProbePlanner<'a> {
+    container: &'a Container<'a>,
+    is_unique: bool,
     sidecar: &'a Sidecar,
     status_port: u16,
     entries: &'a ProberEntries,
     originals: &'a OriginalProbes,
 }
 
-impl ContainerView<'_> {
-    fn plan(&self, field: &'static ProbeField, plan: &mut Plan) {
-        let parent = if field.hook { pod::field(self.container, "lifecycle") } else { Some(self.container) };
-        let Some(value) = parent.and_then(|parent| pod::field(parent, field.name)) else { return };
-        let Some(declared) = handler::declared(value, field.hook) else { return };
-        let handler = declared.as_ref().map_or("", |declared| declared.name);
-        let display_name = match key(self.name, field) {
-            Some(_) => self.name.to_owned(),
-            None => format!("{}[{}]", self.list, self.index),
-        };
-        let (result, code) = match self.edit(field, value, declared) {
-            ProbeEdit::Done => (ProbeResult::AlreadyRewritten, None),
-            ProbeEdit::Rewrite(edit, entry) => {
-                let container = self.name.to_owned();
-                let location = ProbeLocation { list: self.list, index: self.index, container, field };
-                plan.changes.push(Change { location, edit, entry });
-                (ProbeResult::Rewritten, None)
-            }
-            ProbeEdit::Leave((code, text)) => {
-                plan.warnings.push(Warning::about_field(code, &display_name, field.name, text));
-                (ProbeResult::NotRewritten, Some(code))
-            }
-        };
-        let word = field.word.to_owned();
-        plan.probes.push(ProbeSummary { container: display_name, word, handler, result, code });
-    }
-
-    fn edit(&self, field: &ProbeField, value: &Value, declared: Result<Declared, SkipReason>) -> ProbeEdit {
-        let key = key(self.name, field).filter(|_| self.usable);
-        if let (Some(key), Ok(declared)) = (&key, &declared)
-            && declared.is_rewritten_to(key)
-            && let Some(edit) = self.edit_rewritten(field, key, declared)
-        {
-            return edit;
-        }
-        let Some(key) = key else {
+impl ProbePlanner<'_> {
+    fn edit(&self, probe: Probe, declared: Result<Declared, SkipReason>) -> ProbeEdit {
+        let path = ProbePath::new(self.container.name, probe.kind).filter(|_| self.is_unique);
+        let Some(key) = path.map(|path| path.to_string()) else {
             let text = "container name is not unique, or not valid in a probe path";
             return ProbeEdit::Leave((Code::Name, text.to_owned()));
         };
-        let rewrite = self.check_start_order(field).and(declared).and_then(|declared| {
-            let entry = self.entry(field, value, declared, &key)?;
-            let timeout = (!field.hook).then(|| handler::kubelet_timeout(&handler::timeout(value)));
-            let edit = HandlerEdit::Replace { handler: declared.name, key: key.clone(), timeout };
+        if let Ok(declared) = &declared
+            && declared.is_rewritten_to(&key)
+            && let Some(edit) = self.edit_rewritten(probe.kind, &key, declared)
+        {
+            return edit;
+        }
+        let rewrite = self.check_start_order(probe.kind).and(declared).and_then(|declared| {
+            let entry = self.entry(probe, declared, &key)?;
+            let timeout =
+                (!probe.kind.is_hook()).then(|| handler::kubelet_timeout(&handler::timeout(probe.value)));
+            let edit = HandlerEdit::Replace { handler: declared.kind, key: key.clone(), timeout };
             Ok(ProbeEdit::Rewrite(edit, Some((key, entry))))
         });
         rewrite.unwrap_or_else(ProbeEdit::Leave)
@@ -180,13 +140,13 @@ impl ContainerView<'_> {
 
     /// Handles a probe whose path is its own key. Returns `None` if it is a probe of the
     /// application nevertheless.
-    fn edit_rewritten(&self, field: &ProbeField, key: &str, declared: &Declared) -> Option<ProbeEdit> {
+    fn edit_rewritten(&self, kind: ProbeKind, key: &str, declared: &Declared) -> Option<ProbeEdit> {
         let is_status_port = declared.port(self.container).is_ok_and(|port| port == self.status_port);
         let edit = if is_status_port { HandlerEdit::Keep } else { HandlerEdit::SetPort };
         if self.entries.contains(key) {
             return Some(if is_status_port { ProbeEdit::Done } else { ProbeEdit::Rewrite(edit, None) });
         }
-        if let Some(entry) = self.original_entry(field, key) {
+        if let Some(entry) = self.original_entry(kind, key) {
             return Some(ProbeEdit::Rewrite(edit, Some((key.to_owned(), entry))));
         }
         let text = "targets the proxy, which has no entry for it";
@@ -194,41 +154,32 @@ impl ContainerView<'_> {
     }
 
     /// Returns the entry of the recorded original probe, if there is one and it is valid.
-    fn original_entry(&self, field: &ProbeField, key: &str) -> Option<String> {
-        let value = self.originals.get(self.name, field.name)?;
-        let declared = handler::declared(value, field.hook)?.ok()?;
-        self.entry(field, value, declared, key).ok()
+    fn original_entry(&self, kind: ProbeKind, key: &str) -> Option<String> {
+        let probe = Probe { kind, value: self.originals.get(self.container.name, kind.field())? };
+        let declared = handler::declared(probe)?.ok()?;
+        self.entry(probe, declared, key).ok()
     }
 
-    fn entry(
-        &self,
-        field: &ProbeField,
-        value: &Value,
-        declared: Declared,
-        key: &str,
-    ) -> Result<String, SkipReason> {
-        let timeout = (!field.hook).then(|| handler::timeout(value));
+    fn entry(&self, probe: Probe, declared: Declared, key: &str) -> Result<String, SkipReason> {
+        let timeout = (!probe.kind.is_hook()).then(|| handler::timeout(probe.value));
         declared.entry(self.container, timeout, key, self.status_port)
     }
 
     /// Checks that the proxy is running when kubelet runs the probe or hook.
-    fn check_start_order(&self, field: &ProbeField) -> Result<(), SkipReason> {
+    fn check_start_order(&self, kind: ProbeKind) -> Result<(), SkipReason> {
         let refuse = |code, text: &str| Err((code, text.to_owned()));
         let early =
             "the proxy may not be running yet: use a native sidecar or holdApplicationUntilProxyStarts";
-        let before = self.sidecar.is_before(self.list, self.index);
-        let late_hook = field.name != "postStart" || before && self.sidecar.holds;
-        if self.list == "containers" {
-            return if late_hook { Ok(()) } else { refuse(Code::HookEarly, early) };
-        }
-        if !pod::is_native_sidecar(self.container) {
-            return refuse(Code::Init, "Kubernetes does not support probes of init containers");
-        }
-        match (self.sidecar.native && before, field.name) {
-            (true, _) if late_hook => Ok(()),
-            (true, _) => refuse(Code::HookEarly, early),
-            (false, "readinessProbe") => Ok(()),
-            (false, _) => refuse(Code::BeforeProxy, "starts before the proxy"),
+        let before = self.sidecar.is_before(self.container);
+        let late_hook = kind != ProbeKind::PostStart || before && self.sidecar.holds;
+        match self.container.role {
+            Role::Init => refuse(Code::Init, "Kubernetes does not support probes of init containers"),
+            Role::NativeSidecar if !(self.sidecar.native && before) => match kind {
+                ProbeKind::Readiness => Ok(()),
+                _ => refuse(Code::BeforeProxy, "starts before the proxy"),
+            },
+            Role::NativeSidecar | Role::Application | Role::Proxy if late_hook => Ok(()),
+            Role::NativeSidecar | Role::Application | Role::Proxy => refuse(Code::HookEarly, early),
         }
     }
 }
