@@ -46,7 +46,7 @@ pub(super) fn check_annotations(original: &Value, changed: &Value) -> Result<(),
         return Ok(());
     }
     let text = format!("metadata.annotations: would exceed {} KiB", ANNOTATIONS_BYTES >> 10);
-    Err(Warning::about_pod(Code::AnnotationSize, text))
+    Err(Warning::about_pod(Code::AnnotationSize, text).at("metadata.annotations"))
 }
 
 fn bytes_of_annotations(pod: &Value) -> usize {

@@ -35,7 +35,7 @@ pub struct Container<'a> {
 
 impl<'a> Container<'a> {
     /// Returns the containers of `spec` in the order in which they start. `is_proxy` says whether a
-    /// container that keeps running is a proxy.
+    /// container is a proxy.
     pub fn all(spec: &'a Value, is_proxy: impl Fn(&Value) -> bool) -> Vec<Self> {
         let is_proxy = &is_proxy;
         let of_list = |list: &'static str| {
@@ -43,15 +43,20 @@ impl<'a> Container<'a> {
             elements.map(move |(index, value)| {
                 let is_init = list == pod::CONTAINER_LISTS[0];
                 let role = match () {
-                    () if is_init && !pod::is_native_sidecar(value) => Role::Init,
                     () if is_proxy(value) => Role::Proxy,
-                    () if is_init => Role::NativeSidecar,
+                    () if is_init && pod::is_native_sidecar(value) => Role::NativeSidecar,
+                    () if is_init => Role::Init,
                     () => Role::Application,
                 };
                 Self { value, list, index, name: pod::name(value), role }
             })
         };
         pod::CONTAINER_LISTS.into_iter().flat_map(of_list).collect()
+    }
+
+    /// Returns true for an init container that must end, even if it is a proxy.
+    pub fn is_ordinary_init(&self) -> bool {
+        self.list == pod::CONTAINER_LISTS[0] && !pod::is_native_sidecar(self.value)
     }
 
     /// Returns the probe or hook, if it is set.

@@ -1,6 +1,8 @@
 //! Decides whether a Pod is injected, only rewritten, or skipped. The first rule that matches
 //! decides.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::pod_overrides::{INJECT, PodOverrides};
@@ -13,11 +15,12 @@ const ISTIO_PROXY: &str = "istio-proxy";
 /// The image of a declared sidecar that the injector shall complete, as in Istio.
 pub const AUTO_IMAGE: &str = "auto";
 
+const CONTAINERS: &str = "spec.containers";
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// The Pod is not subject to injection: the reason, which is a warning if the Pod asked for
-    /// injection.
-    Skip(Reason),
+    /// The Pod is not subject to injection. The warning says so if the user may not expect it.
+    Skip(SkipReason, Option<Warning>),
     /// The Pod cannot be injected, for the reason in the warning.
     Unchanged(Warning),
     /// The Pod has a sidecar; its probes are rewritten.
@@ -27,17 +30,60 @@ pub(super) enum Decision {
 }
 
 /// Why a Pod is not subject to injection.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// The user may not expect it.
-    Warning(Warning),
-    /// It follows from the settings, or from a field of the Pod that is set on purpose.
-    Expected(String),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// kubelet runs the Pod from a file of the node.
+    MirrorPod,
+    /// The settings exclude this namespace.
+    IgnoredNamespace(String),
+    /// This field of the Pod lets it run on Windows only.
+    Windows(String),
+    HostNetwork,
+    /// The label or annotation with this path excludes the Pod.
+    Disabled(String),
+    OtherInjector,
+    /// The mode is rewrite-only; `asked` is true if the Pod asks for injection nevertheless.
+    RewriteOnly {
+        asked: bool,
+    },
 }
 
-impl Reason {
-    fn new(code: Code, text: String, is_expected: bool) -> Self {
-        if is_expected { Self::Expected(text) } else { Self::Warning(Warning::about_pod(code, text)) }
+impl fmt::Display for SkipReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::MirrorPod => formatter.write_str("a mirror Pod: kubelet runs it from a file of the node"),
+            Self::IgnoredNamespace(namespace) => {
+                write!(formatter, "Pods of the namespace {namespace} are not injected")
+            }
+            Self::Windows(field) => {
+                write!(formatter, "{field}: the Pod runs on Windows, and the sidecar needs Linux")
+            }
+            Self::HostNetwork => {
+                formatter.write_str("hostNetwork: the status port would be a port of the node")
+            }
+            Self::Disabled(_) => write!(formatter, "{INJECT} is false"),
+            Self::OtherInjector => {
+                formatter.write_str("the Pod has Istio's sidecar, which handles the probes")
+            }
+            Self::RewriteOnly { asked: true } => {
+                write!(formatter, "{INJECT} is true, but the mode is rewrite-only")
+            }
+            Self::RewriteOnly { asked: false } => {
+                formatter.write_str("it has no sidecar, and the mode is rewrite-only")
+            }
+        }
+    }
+}
+
+impl Decision {
+    fn skip(reason: SkipReason) -> Self {
+        Self::Skip(reason, None)
+    }
+
+    /// Skips the Pod with a warning about a field.
+    fn skip_with_warning(reason: SkipReason, code: Code, field: &str) -> Self {
+        let warning = Warning::about_pod(code, reason.to_string()).at(field);
+        Self::Skip(reason, Some(warning))
     }
 }
 
@@ -57,28 +103,27 @@ pub(super) fn decide(
         && settings.mode == InjectionMode::Auto;
     if let Some(port) = port_conflict(spec, overrides, injecting, settings) {
         let text = format!("containerPort {port} is a port of the proxy");
-        return Decision::Unchanged(Warning::about_pod(Code::PortClash, text));
+        return Decision::Unchanged(Warning::about_pod(Code::PortClash, text).at(CONTAINERS));
     }
     match sidecar {
         SidecarPresence::Invalid => {
             let text = format!("container {} is not a sidecar, or not unique", settings.sidecar_name);
-            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text))
+            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text).at(CONTAINERS))
         }
         SidecarPresence::Complete => Decision::Rewrite,
         SidecarPresence::Absent | SidecarPresence::Auto if !injecting => {
-            Decision::Skip(match overrides.inject {
-                Some(true) => {
-                    let text = format!("{INJECT} is true, but the mode is rewrite-only");
-                    Reason::Warning(Warning::about_pod(Code::NoSidecar, text))
-                }
-                _ => Reason::Expected("it has no sidecar, and the mode is rewrite-only".to_owned()),
-            })
+            let asked = overrides.injects(true);
+            let reason = SkipReason::RewriteOnly { asked: asked.is_some() };
+            match asked {
+                Some(inject) => Decision::skip_with_warning(reason, Code::NoSidecar, &inject.path),
+                None => Decision::skip(reason),
+            }
         }
         SidecarPresence::Auto
             if overrides.sidecar_mode == SidecarMode::Native && is_alone(spec, settings) =>
         {
             let text = format!("a native sidecar needs a container besides {}", settings.sidecar_name);
-            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text))
+            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text).at(CONTAINERS))
         }
         SidecarPresence::Absent | SidecarPresence::Auto => {
             match name_conflict(spec, context.claims, settings) {
@@ -93,32 +138,38 @@ pub(super) fn decide(
 fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Settings) -> Option<Decision> {
     let spec = &pod["spec"];
     let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
-    let skip = |reason| Some(Decision::Skip(reason));
-    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace) {
-        return skip(Reason::Expected(format!("Pods of the namespace {namespace} are not injected")));
-    }
     if pod::annotation(pod, "kubernetes.io/config.mirror").is_some() {
-        return skip(Reason::Expected("a mirror Pod: kubelet runs it from a file of the node".to_owned()));
+        return Some(Decision::skip(SkipReason::MirrorPod));
     }
-    let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
+    if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace) {
+        return Some(Decision::skip(SkipReason::IgnoredNamespace(namespace.to_owned())));
+    }
+    let asked = sidecar != SidecarPresence::Absent || overrides.injects(true).is_some();
+    let excluded = overrides.injects(false);
     if let Some(field) = windows::field(pod) {
         let is_subject = asked || settings.mode == InjectionMode::Auto;
-        let is_expected = !is_subject || overrides.inject == Some(false);
-        let text = format!("{field}: the Pod runs on Windows, and the sidecar needs Linux");
-        return skip(Reason::new(Code::Windows, text, is_expected));
+        let reason = SkipReason::Windows(field.clone());
+        return Some(match is_subject && excluded.is_none() {
+            true => Decision::skip_with_warning(reason, Code::Windows, &field),
+            false => Decision::skip(reason),
+        });
     }
     if spec["hostNetwork"] == true {
-        let text = "hostNetwork: the status port would be a port of the node".to_owned();
-        return skip(Reason::new(Code::HostNetwork, text, !asked));
+        return Some(match asked {
+            true => {
+                Decision::skip_with_warning(SkipReason::HostNetwork, Code::HostNetwork, "spec.hostNetwork")
+            }
+            false => Decision::skip(SkipReason::HostNetwork),
+        });
     }
-    if overrides.inject == Some(false) {
-        return skip(Reason::Expected(format!("{INJECT} is false")));
+    if let Some(inject) = excluded {
+        return Some(Decision::skip(SkipReason::Disabled(inject.path.clone())));
     }
     if settings.sidecar_name != ISTIO_PROXY
         && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
     {
-        let text = "the Pod has Istio's sidecar, which handles the probes";
-        return skip(Reason::Warning(Warning::about_pod(Code::OtherInjector, text)));
+        let reason = SkipReason::OtherInjector;
+        return Some(Decision::skip_with_warning(reason, Code::OtherInjector, CONTAINERS));
     }
     None
 }

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::skip::{ManifestPods, SkippedItem};
 use crate::warning::Warning;
 use crate::workload::PodLocation;
-use crate::{Injection, InvalidPod, PodOutcome, ProbeResult, ProbeSummary, apply};
+use crate::{Cause, Injection, InvalidPod, PodOutcome, ProbeResult, ProbeSummary, apply};
 
 /// An object after injection.
 #[derive(Clone, Debug)]
@@ -92,7 +92,10 @@ fn summary(injection: &Injection) -> Summary {
         outcome: injection.outcome,
         probes: injection.probes.clone(),
         warnings: injection.warnings.clone(),
-        skipped: injection.skipped.clone(),
+        skipped: match &injection.cause {
+            Some(Cause::Skipped(reason)) if injection.warnings.is_empty() => Some(reason.to_string()),
+            Some(Cause::Skipped(_) | Cause::Refused(_)) | None => None,
+        },
         mode: if injected { status() } else { None },
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::decision::{Decision, Reason, decide};
+use crate::decision::{Decision, SkipReason, decide};
 use crate::pod_overrides::PodOverrides;
 use crate::settings::Settings;
 use crate::warning::{Code, Warning};
@@ -82,9 +82,18 @@ pub struct Injection {
     pub table: Option<String>,
     pub warnings: Vec<Warning>,
     pub outcome: PodOutcome,
-    /// Why the Pod is skipped, if no warning says so.
-    pub skipped: Option<String>,
+    /// Why the Pod is as it was, unless it needs no change.
+    pub cause: Option<Cause>,
     pub probes: Vec<ProbeSummary>,
+}
+
+/// Why a Pod was not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It is not subject to injection.
+    Skipped(SkipReason),
+    /// It cannot be injected. The warning is also among those of the injection.
+    Refused(Warning),
 }
 
 /// Adds the sidecar if it is absent, and rewrites the probes. The operation is idempotent.
@@ -95,17 +104,19 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     pod::check(pod)?;
     let overrides = PodOverrides::read(pod, settings);
     let decision = decide(pod, &context, &overrides, settings);
-    let untouched = |warnings, outcome, skipped| {
-        Ok(Injection { pod: pod.clone(), table: None, warnings, outcome, skipped, probes: Vec::new() })
+    let untouched = |warnings, cause| {
+        let outcome = match &cause {
+            Cause::Skipped(_) => PodOutcome::Skipped,
+            Cause::Refused(_) => PodOutcome::Unchanged,
+        };
+        let (pod, cause) = (pod.clone(), Some(cause));
+        Ok(Injection { pod, table: None, warnings, outcome, cause, probes: Vec::new() })
     };
     let mut changed = pod.clone();
     let mut warnings = overrides.warnings.clone();
     let result = match decision {
-        Decision::Skip(Reason::Warning(warning)) => {
-            return untouched(vec![warning], PodOutcome::Skipped, None);
-        }
-        Decision::Skip(Reason::Expected(text)) => {
-            return untouched(Vec::new(), PodOutcome::Skipped, Some(text));
+        Decision::Skip(reason, warning) => {
+            return untouched(warning.into_iter().collect(), Cause::Skipped(reason));
         }
         Decision::Unchanged(ref warning) => Err(warning.clone()),
         Decision::Rewrite => Ok(other_template(pod, settings).into_iter().collect()),
@@ -117,8 +128,8 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     match result {
         Ok(new) => warnings.extend(new),
         Err(reason) => {
-            warnings.push(reason);
-            return untouched(warnings, PodOutcome::Unchanged, None);
+            warnings.push(reason.clone());
+            return untouched(warnings, Cause::Refused(reason));
         }
     }
     let mut rewriting = rewrite::RewriteResult::default();
@@ -128,8 +139,8 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     }
     record_warnings(&mut changed, &warnings);
     if let Err(reason) = constraints::check_annotations(pod, &changed) {
-        warnings.push(reason);
-        return untouched(warnings, PodOutcome::Unchanged, None);
+        warnings.push(reason.clone());
+        return untouched(warnings, Cause::Refused(reason));
     }
     let outcome = match decision {
         Decision::Inject => PodOutcome::Injected,
@@ -137,7 +148,7 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
         _ => PodOutcome::Rewritten,
     };
     let rewrite::RewriteResult { table, probes, .. } = rewriting;
-    Ok(Injection { pod: changed, table, warnings, outcome, skipped: None, probes })
+    Ok(Injection { pod: changed, table, warnings, outcome, cause: None, probes })
 }
 
 /// Adds the sidecar. Returns the reason if the Pod cannot have it.
@@ -164,7 +175,8 @@ fn other_template(pod: &Value, settings: &Settings) -> Option<Warning> {
     let status: Value = serde_json::from_str(status).ok()?;
     let template = status.get("template")?.as_str()?;
     let text = "the sidecar was injected from another template: inject the original manifest again";
-    (template != settings.template.hash).then(|| Warning::about_pod(Code::TemplateChanged, text))
+    let warning = Warning::about_pod(Code::TemplateChanged, text);
+    (template != settings.template.hash).then(|| warning.at(pod::annotation_path(STATUS_ANNOTATION)))
 }
 
 /// Adds the warnings to an annotation. A Pod of a Deployment is created by a controller, which does

@@ -27,9 +27,9 @@ pub mod yaml;
 pub mod yaml_documents;
 
 pub use container::{Container, Role};
-pub use decision::AUTO_IMAGE;
+pub use decision::{AUTO_IMAGE, SkipReason};
 pub use declared_probe::{Handler, Probe};
-pub use injection::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
+pub use injection::{Cause, Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
 pub use probe::{HandlerKind, ProbeKind};
 
 /// The environment variable of the sidecar with the declared probes as JSON.

@@ -35,6 +35,16 @@ pub fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "labels")?, name)
 }
 
+/// Returns the path of an annotation below an object.
+pub fn annotation_path(name: &str) -> String {
+    format!("metadata.annotations[\"{name}\"]")
+}
+
+/// Returns the path of a label below an object.
+pub fn label_path(name: &str) -> String {
+    format!("metadata.labels[\"{name}\"]")
+}
+
 /// The lists of containers that `spec` of a Pod declares.
 pub(crate) const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 

@@ -26,7 +26,7 @@ pub(super) const NATIVE: &str = "sidecar.istio.io/nativeSidecar";
 #[derive(Debug)]
 pub(super) struct PodOverrides {
     /// The Pod's own setting, if there is one.
-    pub inject: Option<bool>,
+    pub inject: Option<Inject>,
     pub rewrite: bool,
     /// The port on which the sidecar receives probes; never 0.
     pub status_port: u16,
@@ -39,19 +39,37 @@ pub(super) struct PodOverrides {
     pub warnings: Vec<Warning>,
 }
 
+/// Whether the Pod asks for injection.
+#[derive(Debug)]
+pub(super) struct Inject {
+    pub value: bool,
+    /// The path of the label or annotation.
+    pub path: String,
+}
+
 impl PodOverrides {
+    /// Returns the setting `value` of the Pod, if it is set.
+    pub(super) fn injects(&self, value: bool) -> Option<&Inject> {
+        self.inject.as_ref().filter(|inject| inject.value == value)
+    }
+
     /// Reads the labels and annotations. An invalid value gives a warning and the default is used.
     pub(super) fn read(pod: &Value, settings: &Settings) -> Self {
         let mut warnings = Vec::new();
-        let label = pod::label(pod, INJECT);
-        let annotation = pod::annotation(pod, INJECT);
+        let label = pod::label(pod, INJECT).map(|value| (value, pod::label_path(INJECT)));
+        let annotation = pod::annotation(pod, INJECT).map(|value| (value, pod::annotation_path(INJECT)));
         let mut inject = None;
-        for value in [label, annotation].into_iter().flatten() {
-            inject = inject.or_else(|| bool_of(value, INJECT, "the default", &mut warnings));
+        for (value, path) in [label, annotation].into_iter().flatten() {
+            inject = inject.or_else(|| {
+                let value = bool_of(value, INJECT, "the default", &path, &mut warnings)?;
+                Some(Inject { value, path })
+            });
         }
         let default = settings.rewrite_probes;
         let rewrite = pod::annotation(pod, REWRITE)
-            .and_then(|value| bool_of(value, REWRITE, &default.to_string(), &mut warnings))
+            .and_then(|value| {
+                bool_of(value, REWRITE, &default.to_string(), &pod::annotation_path(REWRITE), &mut warnings)
+            })
             .unwrap_or(default);
         let config = ProxyConfig::read(pod, &mut warnings);
         let default = config.status_port.unwrap_or(settings.status_port);
@@ -59,8 +77,9 @@ impl PodOverrides {
         let status_port = asked.unwrap_or(default);
         let default = settings.sidecar_mode;
         let fallback = (default == SidecarMode::Native).to_string();
-        let native =
-            pod::annotation(pod, NATIVE).and_then(|value| bool_of(value, NATIVE, &fallback, &mut warnings));
+        let native = pod::annotation(pod, NATIVE).and_then(|value| {
+            bool_of(value, NATIVE, &fallback, &pod::annotation_path(NATIVE), &mut warnings)
+        });
         let sidecar_mode = match native {
             Some(true) => SidecarMode::Native,
             Some(false) => SidecarMode::Classic,
@@ -68,7 +87,7 @@ impl PodOverrides {
         };
         if status_port == 0 {
             let text = "status port 0: the probes are not rewritten";
-            warnings.push(Warning::about_pod(Code::StatusPort, text));
+            warnings.push(Warning::about_pod(Code::StatusPort, text).at(pod::annotation_path(PORT)));
         }
         Self {
             inject,
@@ -87,7 +106,13 @@ fn invalid_value(name: &str, value: &Value, values: &str, fallback: &str) -> War
     Warning::about_pod(Code::Annotation, text)
 }
 
-fn bool_of(value: &Value, name: &str, fallback: &str, warnings: &mut Vec<Warning>) -> Option<bool> {
+fn bool_of(
+    value: &Value,
+    name: &str,
+    fallback: &str,
+    path: &str,
+    warnings: &mut Vec<Warning>,
+) -> Option<bool> {
     let parsed = match (value.as_str(), name) {
         (Some("true"), _) => Some(true),
         (Some("false"), _) => Some(false),
@@ -95,7 +120,7 @@ fn bool_of(value: &Value, name: &str, fallback: &str, warnings: &mut Vec<Warning
         _ => None,
     };
     if parsed.is_none() {
-        warnings.push(invalid_value(name, value, "true or false", fallback));
+        warnings.push(invalid_value(name, value, "true or false", fallback).at(path));
     }
     parsed
 }
@@ -104,7 +129,8 @@ fn port(value: &Value, default: u16, warnings: &mut Vec<Warning>) -> Option<u16>
     let port = value.as_str().and_then(|text| text.parse().ok()).filter(|port| is_valid_status_port(*port));
     if port.is_none() {
         let values = "1 to 65535 and no other port of the proxy";
-        warnings.push(invalid_value(PORT, value, values, &default.to_string()));
+        let warning = invalid_value(PORT, value, values, &default.to_string());
+        warnings.push(warning.at(pod::annotation_path(PORT)));
     }
     port
 }
@@ -125,11 +151,12 @@ impl ProxyConfig {
             let text = format!(
                 "{PROXY_CONFIG}: must be a YAML mapping of at most {PROXY_CONFIG_NODES} nodes, ignoring it"
             );
-            warnings.push(Warning::about_pod(Code::Annotation, text));
+            warnings.push(Warning::about_pod(Code::Annotation, text).at(pod::annotation_path(PROXY_CONFIG)));
             return Self::default();
         };
         let mut wrong = |field: &str, value: &Value, values: &str| {
-            warnings.push(invalid_value(&format!("{PROXY_CONFIG} {field}"), value, values, "the default"));
+            let warning = invalid_value(&format!("{PROXY_CONFIG} {field}"), value, values, "the default");
+            warnings.push(warning.at(pod::annotation_path(PROXY_CONFIG)));
         };
         let hold = pod::field(&config, "holdApplicationUntilProxyStarts").and_then(|value| {
             value.as_bool().or_else(|| {

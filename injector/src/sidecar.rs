@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::pod;
-use crate::pod_overrides::PodOverrides;
+use crate::pod_overrides::{PROXY_CONFIG, PodOverrides};
 use crate::settings::{STATUS_PORT, Settings, SidecarMode};
 use crate::template::Template;
 use crate::warning::{Code, Warning};
@@ -43,10 +43,10 @@ pub(super) fn inject(
             hooks.warn_if_declared("preStop", template.sidecar.pointer("/lifecycle/preStop").is_some());
             hooks.warn_if_declared("postStart", template.sidecar.pointer("/lifecycle/postStart").is_some());
             if overrides.hold_override == Some(false) {
-                warnings.push(Warning::about_pod(
-                    Code::Hold,
-                    "holdApplicationUntilProxyStarts has no effect: a native sidecar always starts first",
-                ));
+                let text =
+                    "holdApplicationUntilProxyStarts has no effect: a native sidecar always starts first";
+                let warning = Warning::about_pod(Code::Hold, text);
+                hooks.warnings.push(warning.at(pod::annotation_path(PROXY_CONFIG)));
             }
             true
         }

@@ -83,13 +83,16 @@ pub struct Warning {
     pub code: Code,
     /// The container and the field, for example `livenessProbe`, if the warning is about one.
     pub place: Option<(String, String)>,
+    /// The path of the field of the Pod that causes a warning about the Pod, for example
+    /// `spec.hostNetwork`.
+    pub field: String,
     /// One line of printable ASCII, without the values of HTTP headers.
     pub text: String,
 }
 
 impl Warning {
     pub fn about_pod(code: Code, text: impl Into<String>) -> Self {
-        Self { code, place: None, text: text.into() }
+        Self { code, place: None, field: "spec".to_owned(), text: text.into() }
     }
 
     pub fn about_field(
@@ -98,7 +101,13 @@ impl Warning {
         field: impl Into<String>,
         text: impl Into<String>,
     ) -> Self {
-        Self { code, place: Some((container.into(), field.into())), text: text.into() }
+        let place = Some((container.into(), field.into()));
+        Self { place, ..Self::about_pod(code, text) }
+    }
+
+    /// Names the field of the Pod that causes it.
+    pub fn at(self, field: impl Into<String>) -> Self {
+        Self { field: field.into(), ..self }
     }
 }
 

@@ -59,8 +59,8 @@ fn check_container_limits(spec: &Value, limits: &Amounts) -> Result<(), Warning>
 }
 
 fn too_low(name: &str, limit: super::quantity::Quantity, reason: &str) -> Warning {
-    let text = format!("spec.resources.limits.{name} = {limit}: {reason}");
-    Warning::about_pod(Code::PodResources, text)
+    let field = format!("spec.resources.limits.{name}");
+    Warning::about_pod(Code::PodResources, format!("{field} = {limit}: {reason}")).at(field)
 }
 
 #[cfg(test)]

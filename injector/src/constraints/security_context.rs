@@ -19,12 +19,15 @@ pub(super) fn check(spec: &Value, added: &[&str]) -> Result<(), Warning> {
             && effective("runAsUser").is_some_and(|value| *value == 0)
         {
             let inherited = own.is_none_or(|own| pod::field(own, "runAsUser").is_none());
-            let field = if inherited { "spec" } else { pod::name(container) };
+            let parent = if inherited { "spec" } else { pod::name(container) };
+            let field = format!("{parent}.securityContext.runAsUser");
             let text = format!(
-                "{field}.securityContext.runAsUser = 0: container {} has runAsNonRoot, so it would not start",
+                "{field} = 0: container {} has runAsNonRoot, so it would not start",
                 pod::name(container)
             );
-            return Err(Warning::about_pod(Code::SecurityContext, text));
+            // A container of the template is not in the document.
+            let field = if inherited { &field } else { "spec" };
+            return Err(Warning::about_pod(Code::SecurityContext, text).at(field));
         }
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! Merges a declared sidecar into the template's sidecar. The template is the base, and the Pod
 //! overrides every leaf.
 
+use probe::ProbeKind;
 use serde_json::{Map, Value};
 
+use crate::declared_probe::handler_names;
 use crate::pod;
 
-/// Mutually exclusive fields: if the Pod sets one of them, the others are removed from the
-/// template.
-const PROBE_HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
-const HOOK_HANDLERS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
+/// Mutually exclusive fields, as the handlers of a probe: if the Pod sets one of them, the others are
+/// removed from the template.
 const ENV_SOURCES: [&str; 2] = ["value", "valueFrom"];
 /// Objects of which the Pod's replaces the template's: one field decides which others may exist.
 const UNIONS: [&str; 3] = ["valueFrom", "seccompProfile", "appArmorProfile"];
@@ -32,11 +32,11 @@ pub(super) fn merge(template: &Value, pod: &Value, key: &str) -> Value {
 }
 
 fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &str) -> Map<String, Value> {
-    let one_of: &[&str] = match key {
-        "livenessProbe" | "readinessProbe" | "startupProbe" => &PROBE_HANDLERS,
-        "preStop" | "postStart" => &HOOK_HANDLERS,
-        "env" => &ENV_SOURCES,
-        _ => &[],
+    let mut kinds = ProbeKind::PROBES.into_iter().chain(ProbeKind::HOOKS);
+    let one_of = match kinds.find(|kind| kind.field() == key) {
+        Some(kind) => handler_names(kind),
+        None if key == "env" => ENV_SOURCES.to_vec(),
+        None => Vec::new(),
     };
     let there = |key: &str| pod.get(key).is_some_and(|value| !value.is_null());
     let chosen = one_of.iter().any(|key| there(key));

@@ -1,6 +1,7 @@
 //! Finds Pod templates and probes that are not injected: in objects of unknown kinds, and beside the
 //! fields that `--template-path` names.
 
+use probe::{HandlerKind, ProbeKind};
 use serde_json::Value;
 
 use super::Skip;
@@ -9,9 +10,6 @@ use crate::{pod, workload};
 
 /// Maximum depth at which a Pod template is looked for.
 const DEPTH: usize = 12;
-const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
-/// Handlers of probes that are rewritten.
-const HANDLERS: [&str; 3] = ["httpGet", "tcpSocket", "grpc"];
 
 /// Returns why an object of an unknown kind is skipped; `None` if it contains neither a Pod template
 /// nor a probe.
@@ -74,7 +72,8 @@ fn has_containers(template: &Value) -> bool {
 }
 
 fn is_probe(key: &str, value: &Value) -> bool {
-    PROBES.contains(&key) && HANDLERS.iter().any(|handler| value[handler].is_object())
+    ProbeKind::PROBES.into_iter().any(|kind| kind.field() == key)
+        && HandlerKind::ALL.into_iter().any(|handler| value[handler.name()].is_object())
 }
 
 /// Returns the outermost fields that `is_wanted` accepts.
