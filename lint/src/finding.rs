@@ -1,6 +1,7 @@
 //! One violation of a rule, with its position.
 
 use injector::workload::PodLocation;
+use injector::{Container, Probe, ProbeKind};
 
 use crate::Rule;
 
@@ -81,8 +82,18 @@ pub(crate) struct Place<'a> {
     pub list: &'static str,
     pub index: usize,
     pub container: &'a str,
-    /// `livenessProbe`, `preStop`, or empty.
-    pub probe: &'static str,
+    /// `None` if the place is the container itself.
+    pub probe: Option<ProbeKind>,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn of(container: &Container<'a>) -> Self {
+        Self { list: container.list, index: container.index, container: container.name, probe: None }
+    }
+
+    pub(crate) fn of_probe(container: &Container<'a>, probe: Probe) -> Self {
+        Self { probe: Some(probe.kind), ..Self::of(container) }
+    }
 }
 
 impl<'a> Findings<'a> {
@@ -112,7 +123,8 @@ impl<'a> Findings<'a> {
     ) {
         let Place { list, index, container, probe } = place;
         let mut path = format!("spec.{list}[{index}]");
-        let hook = if matches!(probe, "preStop" | "postStart") { "lifecycle" } else { "" };
+        let hook = if probe.is_some_and(ProbeKind::is_hook) { "lifecycle" } else { "" };
+        let probe = probe.map_or("", ProbeKind::field);
         for part in [hook, probe, field].into_iter().filter(|part| !part.is_empty()) {
             path.push('.');
             path.push_str(part);

@@ -7,7 +7,6 @@ mod linter;
 pub mod output;
 mod path;
 mod pod_view;
-mod probe_view;
 pub mod rule;
 mod rules;
 mod stream;

@@ -7,16 +7,6 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// Returns the path of an annotation below an object.
-pub(crate) fn annotation(name: &str) -> String {
-    format!("metadata.annotations[\"{name}\"]")
-}
-
-/// Returns the path of a label below an object.
-pub(crate) fn label(name: &str) -> String {
-    format!("metadata.labels[\"{name}\"]")
-}
-
 /// Splits a path into its steps. The path was made by this crate and by the injector; a part that
 /// has another form ends it.
 pub(crate) fn steps(path: &str) -> Vec<Step> {

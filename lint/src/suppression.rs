@@ -6,7 +6,6 @@ use injector::workload::PodLocation;
 use serde_json::{Value, json};
 
 use crate::finding::{Finding, Findings};
-use crate::path;
 use crate::rule::{self, UNKNOWN_CODE};
 
 /// The annotation with codes of rules, separated by commas or spaces, on an object or on its Pod
@@ -21,14 +20,14 @@ impl Suppression {
     pub(crate) fn read(location: &PodLocation, document: &Value, findings: &mut Findings) -> Self {
         let object = location.object_in(document);
         let pod = location.pod(document);
-        let path = path::annotation(IGNORE_ANNOTATION);
+        let path = pod::annotation_path(IGNORE_ANNOTATION);
         let mut codes = Vec::new();
         let unknown = read_codes(object, &mut codes);
         if !unknown.is_empty() {
             findings.add_object(&UNKNOWN_CODE, &path, unknown_codes(&unknown));
         }
         if let Some(name) = misspelt(object) {
-            findings.add_object(&UNKNOWN_CODE, &path::annotation(name), misspelt_text(name));
+            findings.add_object(&UNKNOWN_CODE, &pod::annotation_path(name), misspelt_text(name));
         }
         if !std::ptr::eq(object, pod) {
             let unknown = read_codes(pod, &mut codes);
@@ -36,7 +35,7 @@ impl Suppression {
                 findings.add(&UNKNOWN_CODE, &path, unknown_codes(&unknown));
             }
             if let Some(name) = misspelt(pod) {
-                findings.add(&UNKNOWN_CODE, &path::annotation(name), misspelt_text(name));
+                findings.add(&UNKNOWN_CODE, &pod::annotation_path(name), misspelt_text(name));
             }
         }
         Self(codes)

@@ -126,4 +126,10 @@ rules! { PROBE_RULES:
     "the kind does not exist in this apiVersion",
     "The API server rejects the object, and app-health does not find its Pod.",
     "Correct the apiVersion or the kind as the message says.";
+
+    UNKNOWN_HANDLER = "AH020" "unknown-handler" Error,
+    "a probe or hook has a handler that Kubernetes does not know",
+    "The API server drops the handler or rejects the object. If the handler is one of a newer Kubernetes, \
+     app-health does not know it either: the injector leaves the probe unchanged, and no rule checks it.",
+    "Correct the name of the handler, or use a version of app-health that knows it.";
 }

@@ -1,12 +1,11 @@
 //! Rules about what a probe or hook does, one probe at a time.
 
-use injector::pod;
 use injector::warning::quote;
+use injector::{Container, Handler, HandlerKind, Probe, Role, pod};
 use serde_json::{Value, json};
 
-use crate::finding::Findings;
-use crate::pod_view::{Container, PodView, Role};
-use crate::probe_view::{Handler, Probe};
+use crate::finding::{Findings, Place};
+use crate::pod_view::PodView;
 use crate::rule::{
     EXEC_IN_MESH, HOST, SHORT_TIMEOUT, TCP_KNOWN_PROTOCOL, TIMEOUT_ABOVE_PERIOD, UNDECLARED_PORT,
 };
@@ -19,7 +18,7 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     for container in pod.running() {
         for probe in container.probes() {
             let Some(handler) = probe.handler() else { continue };
-            check_host(pod, container, probe.name, handler, findings);
+            check_host(pod, container, probe, handler, findings);
             check_timeout(container, probe, handler, findings);
             check_declared(pod, container, probe, handler, findings);
             check_exec(pod, container, probe, handler, findings);
@@ -27,35 +26,36 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
         }
         for hook in container.hooks() {
             if let Some(handler) = hook.handler() {
-                check_host(pod, container, hook.name, handler, findings);
+                check_host(pod, container, hook, handler, findings);
             }
         }
     }
 }
 
 /// In a Pod with the network of the node, the loopback address is that of the Pod.
-fn check_host(
-    pod: &PodView,
-    container: &Container,
-    name: &'static str,
-    handler: Handler,
-    findings: &mut Findings,
-) {
+fn check_host(pod: &PodView, container: &Container, probe: Probe, handler: Handler, findings: &mut Findings) {
     let is_own = |host: &str| pod.host_network && matches!(host, "127.0.0.1" | "::1" | "localhost");
     if let Some(host) = handler.host().filter(|host| !is_own(host)) {
         let message = format!("kubelet connects to {} and not to the Pod", quote(&json!(host)));
-        findings.add_at(&HOST, container.place(name), &format!("{}.host", handler.name()), message);
+        findings.add_at(
+            &HOST,
+            Place::of_probe(container, probe),
+            &format!("{}.host", handler.name()),
+            message,
+        );
     }
 }
 
 fn check_timeout(container: &Container, probe: Probe, handler: Handler, findings: &mut Findings) {
     let (timeout, period) = (probe.timeout(), probe.period());
-    let place = container.place(probe.name);
+    let place = Place::of_probe(container, probe);
     let slow = match handler {
-        Handler::HttpGet(fields) => (pod::text(fields, "scheme") == "HTTPS").then_some("an HTTPS probe"),
-        Handler::Grpc(_) => Some("a gRPC probe"),
+        Handler::Network(HandlerKind::HttpGet, fields) => {
+            (pod::text(fields, "scheme") == "HTTPS").then_some("an HTTPS probe")
+        }
+        Handler::Network(HandlerKind::Grpc, _) => Some("a gRPC probe"),
         Handler::Exec(_) => Some("an exec probe"),
-        Handler::TcpSocket(_) | Handler::Sleep(_) => None,
+        Handler::Network(HandlerKind::TcpSocket, _) | Handler::Sleep(_) | Handler::Unknown(_) => None,
     };
     if let Some(slow) = slow.filter(|_| timeout == 1) {
         let default = if probe.value["timeoutSeconds"].is_number() { "" } else { ", by default" };
@@ -88,19 +88,19 @@ fn check_declared(
     if !declared && handler.host().is_none() {
         let field = format!("{}.port", handler.name());
         let message = format!("no container declares port {number}");
-        findings.add_at(&UNDECLARED_PORT, container.place(probe.name), &field, message);
+        findings.add_at(&UNDECLARED_PORT, Place::of_probe(container, probe), &field, message);
     }
 }
 
 fn check_exec(pod: &PodView, container: &Container, probe: Probe, handler: Handler, findings: &mut Findings) {
     if pod.meshed && container.role == Role::Application && matches!(handler, Handler::Exec(_)) {
         let message = "the command does not connect through the proxy of the mesh";
-        findings.add_at(&EXEC_IN_MESH, container.place(probe.name), "exec", message);
+        findings.add_at(&EXEC_IN_MESH, Place::of_probe(container, probe), "exec", message);
     }
 }
 
 fn check_tcp(container: &Container, probe: Probe, handler: Handler, findings: &mut Findings) {
-    let Handler::TcpSocket(_) = handler else { return };
+    let Handler::Network(HandlerKind::TcpSocket, _) = handler else { return };
     let Some(number) = handler.port().and_then(|port| container.port_number(port)) else { return };
     let declared = container.ports().iter().find(|port| port["containerPort"] == number);
     let by_name = declared.map(pod::name).filter(|name| {
@@ -108,19 +108,28 @@ fn check_tcp(container: &Container, probe: Probe, handler: Handler, findings: &m
         PROTOCOLS.contains(&prefix)
     });
     let by_probe = container.probes().find(|other| {
-        let handler = other.handler().filter(|handler| {
-            matches!(handler, Handler::HttpGet(_) | Handler::Grpc(_)) && handler.host().is_none()
-        });
+        let handler = other.handler().filter(|handler| shows_protocol(*handler) && handler.host().is_none());
         handler.and_then(Handler::port).and_then(|port| container.port_number(port)) == Some(number)
     });
     let evidence = match (by_name, by_probe) {
         (Some(name), _) => format!("port {number} is called {name}"),
         (None, Some(other)) => {
             let handler = other.handler().map_or("", Handler::name);
-            format!("the {} uses {handler} on port {number}", other.name)
+            format!("the {} uses {handler} on port {number}", other.kind.field())
         }
         (None, None) => return,
     };
     let message = format!("{evidence}, but this probe only opens a connection");
-    findings.add_at(&TCP_KNOWN_PROTOCOL, container.place(probe.name), "tcpSocket", message);
+    findings.add_at(&TCP_KNOWN_PROTOCOL, Place::of_probe(container, probe), "tcpSocket", message);
+}
+
+/// Returns true for a handler that requires a protocol over TCP.
+fn shows_protocol(handler: Handler) -> bool {
+    match handler {
+        Handler::Network(HandlerKind::HttpGet | HandlerKind::Grpc, _) => true,
+        Handler::Network(HandlerKind::TcpSocket, _)
+        | Handler::Exec(_)
+        | Handler::Sleep(_)
+        | Handler::Unknown(_) => false,
+    }
 }

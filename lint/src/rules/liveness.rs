@@ -1,13 +1,12 @@
 //! Rules about probes that restart containers which would recover.
 
-use injector::pod;
 use injector::warning::quote;
+use injector::{Container, Handler, HandlerKind, Probe, ProbeKind, pod};
 use serde_json::json;
 
 use crate::Options;
-use crate::finding::Findings;
-use crate::pod_view::{Container, PodView};
-use crate::probe_view::{Handler, Probe};
+use crate::finding::{Findings, Place};
+use crate::pod_view::PodView;
 use crate::rule::{
     DEPENDENCY_IN_LIVENESS, LONG_INITIAL_DELAY, SAME_HANDLER, SHORT_TOLERANCE, STRICT_LIVENESS,
 };
@@ -47,24 +46,29 @@ const DEPENDENCY_PATHS: [&str; 2] = ["/actuator/health", "/manage/health"];
 pub(super) fn check(pod: &PodView, options: &Options, findings: &mut Findings) {
     for container in pod.running() {
         check_delay(container, findings);
-        let Some(liveness) = container.probe("livenessProbe") else { continue };
+        let Some(liveness) = container.probe(ProbeKind::Liveness) else { continue };
         check_pause(container, liveness, options, findings);
         check_path(container, liveness, findings);
-        if let Some(readiness) = container.probe("readinessProbe") {
+        if let Some(readiness) = container.probe(ProbeKind::Readiness) {
             check_readiness(container, liveness, readiness, findings);
         }
     }
 }
 
 fn check_delay(container: &Container, findings: &mut Findings) {
-    if container.probe("startupProbe").is_some() {
+    if container.probe(ProbeKind::Startup).is_some() {
         return;
     }
     for probe in container.probes() {
         let delay = probe.initial_delay();
         if delay > LONGEST_DELAY {
             let message = format!("initialDelaySeconds is {delay}, and there is no startupProbe");
-            findings.add_at(&LONG_INITIAL_DELAY, container.place(probe.name), "initialDelaySeconds", message);
+            findings.add_at(
+                &LONG_INITIAL_DELAY,
+                Place::of_probe(container, probe),
+                "initialDelaySeconds",
+                message,
+            );
         }
     }
 }
@@ -77,12 +81,12 @@ fn check_pause(container: &Container, liveness: Probe, options: &Options, findin
             "a pause of {shortest} s can restart the container, and a pause of {} s is expected",
             expected.as_secs_f64()
         );
-        findings.add_at(&SHORT_TOLERANCE, container.place(liveness.name), "failureThreshold", message);
+        findings.add_at(&SHORT_TOLERANCE, Place::of_probe(container, liveness), "failureThreshold", message);
     }
 }
 
 fn check_path(container: &Container, liveness: Probe, findings: &mut Findings) {
-    let Some(Handler::HttpGet(fields)) = liveness.handler() else { return };
+    let Some(Handler::Network(HandlerKind::HttpGet, fields)) = liveness.handler() else { return };
     let path = pod::text(fields, "path").to_ascii_lowercase();
     let without_query = path.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut words = path.split(|char: char| !char.is_ascii_alphanumeric());
@@ -94,12 +98,17 @@ fn check_path(container: &Container, liveness: Probe, findings: &mut Findings) {
     };
     if let Some(evidence) = evidence {
         let message = format!("path {} {evidence}", quote(&json!(pod::text(fields, "path"))));
-        findings.add_at(&DEPENDENCY_IN_LIVENESS, container.place(liveness.name), "httpGet.path", message);
+        findings.add_at(
+            &DEPENDENCY_IN_LIVENESS,
+            Place::of_probe(container, liveness),
+            "httpGet.path",
+            message,
+        );
     }
 }
 
 fn check_readiness(container: &Container, liveness: Probe, readiness: Probe, findings: &mut Findings) {
-    let place = container.place(liveness.name);
+    let place = Place::of_probe(container, liveness);
     let (live, ready) = (liveness.tolerance(), readiness.tolerance());
     let is_same = match (liveness.handler(), readiness.handler()) {
         (Some(liveness), Some(readiness)) => same_handler(container, liveness, readiness),
@@ -132,14 +141,17 @@ fn same_handler(container: &Container, first: Handler, second: Handler) -> bool 
         text => text,
     };
     let rest = match (first, second) {
-        (Handler::HttpGet(first), Handler::HttpGet(second)) => {
-            text(first, "path", "/") == text(second, "path", "/")
-                && text(first, "scheme", "HTTP") == text(second, "scheme", "HTTP")
-                && pod::list(first, "httpHeaders") == pod::list(second, "httpHeaders")
-        }
-        (Handler::TcpSocket(_), Handler::TcpSocket(_)) => true,
-        (Handler::Grpc(first), Handler::Grpc(second)) => {
-            pod::text(first, "service") == pod::text(second, "service")
+        (Handler::Network(kind, first), Handler::Network(other, second)) => {
+            kind == other
+                && match kind {
+                    HandlerKind::HttpGet => {
+                        text(first, "path", "/") == text(second, "path", "/")
+                            && text(first, "scheme", "HTTP") == text(second, "scheme", "HTTP")
+                            && pod::list(first, "httpHeaders") == pod::list(second, "httpHeaders")
+                    }
+                    HandlerKind::TcpSocket => true,
+                    HandlerKind::Grpc => pod::text(first, "service") == pod::text(second, "service"),
+                }
         }
         (Handler::Exec(_), Handler::Exec(_)) => first.command().eq(second.command()),
         _ => false,

@@ -5,7 +5,6 @@ use injector::workload::PodLocation;
 use serde_json::Value;
 
 use crate::finding::Findings;
-use crate::path;
 use crate::rule::WRONG_PLACE;
 
 /// Names of labels and annotations with which a Pod, and no workload, asks for a sidecar or
@@ -27,7 +26,7 @@ pub(crate) fn check(document: &Value, location: &PodLocation, findings: &mut Fin
     let template = location.pod(document);
     for (field, object) in location.objects_above(document) {
         for (kind, place) in
-            [("labels", path::label as fn(&str) -> String), ("annotations", path::annotation)]
+            [("labels", pod::label_path as fn(&str) -> String), ("annotations", pod::annotation_path)]
         {
             let metadata = pod::field(object, "metadata").unwrap_or(&Value::Null);
             let Some(entries) = pod::field(metadata, kind).and_then(Value::as_object) else { continue };

@@ -1,12 +1,10 @@
 //! The rule about hooks and drains that do not fit in the grace period.
 
-use injector::{pod, yaml};
+use injector::{Handler, Probe, ProbeKind, pod, yaml};
 use serde_json::Value;
 
-use crate::finding::Findings;
-use crate::path;
-use crate::pod_view::{Container, PodView};
-use crate::probe_view::Handler;
+use crate::finding::{Findings, Place};
+use crate::pod_view::PodView;
 use crate::rule::GRACE_PERIOD;
 
 /// Variables of a proxy with the duration of its drain.
@@ -20,7 +18,8 @@ const PROXY_CONFIG_NODES: usize = 10_000;
 pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     let grace = pod.grace_period;
     for container in pod.running() {
-        if let Some((length, field)) = pre_stop_length(container)
+        if let Some(hook) = container.probe(ProbeKind::PreStop)
+            && let Some((length, field)) = hook_length(hook)
             && length >= Length::Seconds(grace)
         {
             let takes = match length {
@@ -28,7 +27,7 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
                 Length::Endless => "never ends".to_owned(),
             };
             let message = format!("the hook {takes}, and terminationGracePeriodSeconds is {grace}");
-            findings.add_at(&GRACE_PERIOD, container.place("preStop"), field, message);
+            findings.add_at(&GRACE_PERIOD, Place::of_probe(container, hook), field, message);
         }
         for (index, variable) in pod::list(container.value, "env").iter().enumerate() {
             let seconds = pod::text(variable, "value").parse::<u64>().ok();
@@ -36,14 +35,14 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
             if let Some(seconds) = seconds.filter(|seconds| is_drain && *seconds >= grace) {
                 let name = pod::name(variable);
                 let message = format!("{name} is {seconds}, and terminationGracePeriodSeconds is {grace}");
-                findings.add_at(&GRACE_PERIOD, container.place(""), &format!("env[{index}]"), message);
+                findings.add_at(&GRACE_PERIOD, Place::of(container), &format!("env[{index}]"), message);
             }
         }
     }
     if let Some(seconds) = istio_drain(pod.pod).filter(|seconds| *seconds >= grace) {
         let message =
             format!("terminationDrainDuration is {seconds} s, and terminationGracePeriodSeconds is {grace}");
-        findings.add(&GRACE_PERIOD, &path::annotation(PROXY_CONFIG), message);
+        findings.add(&GRACE_PERIOD, &pod::annotation_path(PROXY_CONFIG), message);
     }
 }
 
@@ -54,9 +53,8 @@ enum Length {
     Endless,
 }
 
-/// Returns how long the preStop hook takes at least, as far as its text shows, and the field.
-fn pre_stop_length(container: &Container) -> Option<(Length, &'static str)> {
-    let hook = container.hooks().find(|hook| hook.name == "preStop")?;
+/// Returns how long a hook takes at least, as far as its text shows, and the field.
+fn hook_length(hook: Probe) -> Option<(Length, &'static str)> {
     match hook.handler()? {
         Handler::Sleep(fields) => Some((Length::Seconds(fields["seconds"].as_u64()?), "sleep.seconds")),
         handler @ Handler::Exec(_) => {
@@ -64,7 +62,7 @@ fn pre_stop_length(container: &Container) -> Option<(Length, &'static str)> {
             let length = exec_length(&command.join(" "));
             (length > Length::Seconds(0)).then_some((length, "exec.command"))
         }
-        _ => None,
+        Handler::Network(..) | Handler::Unknown(_) => None,
     }
 }
 

@@ -1,40 +1,31 @@
 //! The rule about fields that Kubernetes does not know, near probes and hooks: misspelt names, and
 //! fields at the wrong indentation.
 
-use injector::pod;
+use injector::declared_probe::{GRACE_PERIOD, NUMBERS, handler_names};
 use injector::warning::quote;
+use injector::{Container, Handler, Probe, ProbeKind, pod};
 use serde_json::{Value, json};
 
 use crate::finding::{Findings, Place};
-use crate::pod_view::{Container, PodView};
-use crate::rule::UNKNOWN_FIELD;
+use crate::pod_view::PodView;
+use crate::rule::{UNKNOWN_FIELD, UNKNOWN_HANDLER};
 
 /// The fields of a container that the rules are about.
 const CONTAINER: [&str; 4] = ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
-const PROBE: [&str; 10] = [
-    "exec",
-    "httpGet",
-    "tcpSocket",
-    "grpc",
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-    "terminationGracePeriodSeconds",
-];
 const LIFECYCLE: [&str; 3] = ["postStart", "preStop", "stopSignal"];
-const HOOK: [&str; 4] = ["exec", "httpGet", "tcpSocket", "sleep"];
-/// The fields of each handler.
-const HANDLERS: [(&str, &[&str]); 5] = [
-    ("exec", &["command"]),
-    ("httpGet", &["path", "port", "host", "scheme", "httpHeaders"]),
-    ("tcpSocket", &["port", "host"]),
-    ("grpc", &["port", "service"]),
-    ("sleep", &["seconds"]),
-];
 /// The largest number of letters by which a misspelt name differs from the one that was meant.
 const MISSPELT: usize = 3;
+
+/// Returns the fields of a probe or hook.
+fn fields_of(kind: ProbeKind) -> Vec<&'static str> {
+    let settings = NUMBERS.into_iter().chain([GRACE_PERIOD]).filter(|_| !kind.is_hook());
+    handler_names(kind).into_iter().chain(settings).collect()
+}
+
+/// Returns true for a field of a probe, whichever of the three it is.
+fn is_of_probe(name: &str) -> bool {
+    fields_of(ProbeKind::Liveness).contains(&name)
+}
 
 pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     for name in keys(&pod.pod["spec"]).filter(|name| is_misplaced(name, &["terminationGracePeriodSeconds"])) {
@@ -47,39 +38,51 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
 }
 
 fn check_container(container: &Container, findings: &mut Findings) {
-    let place = container.place("");
+    let place = Place::of(container);
     for name in keys(container.value).filter(|name| is_misplaced(name, &CONTAINER)) {
-        let hint = match PROBE.contains(&name) || LIFECYCLE.contains(&name) {
-            true => belongs(if PROBE.contains(&name) { "a probe" } else { "lifecycle" }, name),
-            false => suggestion(name, &CONTAINER),
+        let hint = match name {
+            name if is_of_probe(name) => belongs("a probe", name),
+            name if LIFECYCLE.contains(&name) => belongs("lifecycle", name),
+            name => suggestion(name, &CONTAINER),
         };
         findings.add_at(&UNKNOWN_FIELD, place, name, unknown(name, &hint));
-    }
-    for probe in container.probes() {
-        check_fields(probe.value, &PROBE, container.place(probe.name), findings);
     }
     let lifecycle = pod::field(container.value, "lifecycle").unwrap_or(&Value::Null);
     for name in keys(lifecycle).filter(|name| !LIFECYCLE.contains(name)) {
         let text = unknown(name, &suggestion(name, &LIFECYCLE));
         findings.add_at(&UNKNOWN_FIELD, place, &format!("lifecycle.{name}"), text);
     }
-    for hook in container.hooks() {
-        check_fields(hook.value, &HOOK, container.place(hook.name), findings);
+    for probe in container.probes().chain(container.hooks()) {
+        check_fields(container, probe, findings);
     }
 }
 
 /// Checks the fields of a probe or hook, and those of its handlers.
-fn check_fields(value: &Value, known: &[&str], place: Place, findings: &mut Findings) {
-    for name in keys(value).filter(|name| !known.contains(name)) {
-        findings.add_at(&UNKNOWN_FIELD, place, name, unknown(name, &suggestion(name, known)));
+fn check_fields(container: &Container, probe: Probe, findings: &mut Findings) {
+    let (place, known) = (Place::of_probe(container, probe), fields_of(probe.kind));
+    let handlers = probe.handlers();
+    for name in keys(probe.value).filter(|name| !known.contains(name)) {
+        if handlers.contains(&Handler::Unknown(name)) {
+            let names = handler_names(probe.kind);
+            let text = format!("unknown handler {}{}", quote(&json!(name)), suggestion(name, &names));
+            findings.add_at(&UNKNOWN_HANDLER, place, name, text);
+        } else {
+            findings.add_at(&UNKNOWN_FIELD, place, name, unknown(name, &suggestion(name, &known)));
+        }
     }
-    for (handler, known_of_handler) in HANDLERS.iter().filter(|(handler, _)| known.contains(handler)) {
-        for name in keys(&value[handler]).filter(|name| !known_of_handler.contains(name)) {
+    for handler in handlers {
+        let (fields, known_of_handler): (_, &[&str]) = match handler {
+            Handler::Network(kind, fields) => (fields, kind.fields()),
+            Handler::Exec(fields) => (fields, &["command"]),
+            Handler::Sleep(fields) => (fields, &["seconds"]),
+            Handler::Unknown(_) => continue,
+        };
+        for name in keys(fields).filter(|name| !known_of_handler.contains(name)) {
             let hint = match known.contains(&name) {
-                true => belongs(place.probe, name),
+                true => belongs(probe.kind.field(), name),
                 false => suggestion(name, known_of_handler),
             };
-            let path = format!("{handler}.{name}");
+            let path = format!("{}.{name}", handler.name());
             findings.add_at(&UNKNOWN_FIELD, place, &path, unknown(&path, &hint));
         }
     }
@@ -94,7 +97,7 @@ fn is_misplaced(name: &str, known: &[&str]) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_about_probes = lower.contains("probe")
         || lower.starts_with("lifecy")
-        || PROBE.contains(&name)
+        || is_of_probe(name)
         || LIFECYCLE[..2].contains(&name);
     is_about_probes && !known.contains(&name)
 }

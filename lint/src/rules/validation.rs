@@ -4,65 +4,45 @@ mod fields;
 mod handlers;
 mod ports;
 
-use injector::pod;
 use injector::warning::quote;
+use injector::{Container, Handler, HandlerKind, Probe, ProbeKind, pod};
 use serde_json::Value;
 
-use crate::finding::Findings;
-use crate::pod_view::{Container, PodView, Role};
-use crate::probe_view::{Handler, Hook, Probe};
+use crate::finding::{Findings, Place};
+use crate::pod_view::PodView;
 use crate::rule::{INIT, INVALID_PORT, INVALID_PROBE, NAME, NAMED_PORT};
 use fields::{port_name_problem, port_problem};
-use handlers::{hook_problems, probe_problems};
+use handlers::problems;
 
 pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     for container in &pod.containers {
         check_name(container, pod, findings);
         for (field, message) in ports::port_problems(container.value) {
-            findings.add_at(&INVALID_PORT, container.place(""), &field, message);
+            findings.add_at(&INVALID_PORT, Place::of(container), &field, message);
         }
         if pod::field(container.value, "lifecycle").is_some_and(|lifecycle| !lifecycle.is_object()) {
             let message = "lifecycle must be an object";
-            findings.add_at(&INVALID_PROBE, container.place(""), "lifecycle", message);
+            findings.add_at(&INVALID_PROBE, Place::of(container), "lifecycle", message);
         }
-        let named = container.probes().map(|probe| (probe.name, probe.handler()));
-        let named: Vec<_> = named.chain(container.hooks().map(|hook| (hook.name, hook.handler()))).collect();
-        if container.role == Role::Init {
-            for (name, _) in named {
+        for probe in container.probes().chain(container.hooks()) {
+            let place = Place::of_probe(container, probe);
+            if container.is_ordinary_init() {
                 let text = "Kubernetes allows it only with restartPolicy: Always";
-                findings.add_at(&INIT, container.place(name), "", text);
+                findings.add_at(&INIT, place, "", text);
+                continue;
             }
-            continue;
-        }
-        for (name, handler) in named {
-            if let Some(handler) = handler {
-                check_port_name(container, name, handler, findings);
-            }
-        }
-        for probe in container.probes() {
-            for (field, message) in probe_problems(probe) {
-                findings.add_at(&INVALID_PROBE, container.place(probe.name), &field, message);
-            }
-        }
-        for hook in container.hooks() {
-            for (field, message) in hook_problems(hook, pod.grace_period) {
-                findings.add_at(&INVALID_PROBE, container.place(hook.name), &field, message);
+            check_port_name(container, probe, findings);
+            for (field, message) in problems(probe, pod.grace_period) {
+                findings.add_at(&INVALID_PROBE, place, &field, message);
             }
         }
     }
     check_ephemeral(pod, findings);
 }
 
-/// Returns true if the API server rejects the probe or hook `name` of a container.
-pub(super) fn is_rejected(container: &Value, name: &'static str) -> bool {
-    let lifecycle = pod::field(container, "lifecycle").unwrap_or(&Value::Null);
-    match name {
-        "preStop" | "postStart" => pod::field(lifecycle, name)
-            .is_some_and(|value| !hook_problems(Hook { name, value }, u64::MAX).is_empty()),
-        _ => {
-            pod::field(container, name).is_some_and(|value| !probe_problems(Probe { name, value }).is_empty())
-        }
-    }
+/// Returns true if the API server rejects the probe or hook.
+pub(super) fn is_rejected(probe: Probe) -> bool {
+    matches!(probe.handler(), Some(Handler::Unknown(_))) || !problems(probe, u64::MAX).is_empty()
 }
 
 /// Returns true if the API server rejects the port of a probe.
@@ -82,7 +62,7 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !name.starts_with('-')
         && !name.ends_with('-');
-    let place = container.place("");
+    let place = Place::of(container);
     if pod::field(container.value, "name").is_none() {
         findings.add_at(&NAME, place, "name", "name is missing");
     } else if !is_valid {
@@ -94,12 +74,20 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
     }
 }
 
-fn check_port_name(container: &Container, name: &'static str, handler: Handler, findings: &mut Findings) {
+fn check_port_name(container: &Container, probe: Probe, findings: &mut Findings) {
+    let Some(handler) = probe.handler() else { return };
     let Some(port @ Value::String(text)) = handler.port() else { return };
-    if port_name_problem(text).is_some() || matches!(handler, Handler::Grpc(_)) {
+    let may_be_name = match handler {
+        Handler::Network(HandlerKind::HttpGet | HandlerKind::TcpSocket, _) => true,
+        Handler::Network(HandlerKind::Grpc, _)
+        | Handler::Exec(_)
+        | Handler::Sleep(_)
+        | Handler::Unknown(_) => false,
+    };
+    if port_name_problem(text).is_some() || !may_be_name {
         return;
     }
-    if !container.ports().iter().any(|port| pod::name(port) == text) {
+    if container.named_port(text).is_none() {
         let declared: Vec<&str> =
             container.ports().iter().map(pod::name).filter(|name| !name.is_empty()).collect();
         let declared = match declared.as_slice() {
@@ -108,7 +96,12 @@ fn check_port_name(container: &Container, name: &'static str, handler: Handler, 
         };
         let message =
             format!("port {} is not a port of container {}; {declared}", quote(port), container.name);
-        findings.add_at(&NAMED_PORT, container.place(name), &format!("{}.port", handler.name()), message);
+        findings.add_at(
+            &NAMED_PORT,
+            Place::of_probe(container, probe),
+            &format!("{}.port", handler.name()),
+            message,
+        );
     }
 }
 
@@ -116,7 +109,7 @@ fn check_port_name(container: &Container, name: &'static str, handler: Handler, 
 fn check_ephemeral(pod: &PodView, findings: &mut Findings) {
     const LIST: &str = "ephemeralContainers";
     for (index, container) in pod::list(&pod.pod["spec"], LIST).iter().enumerate() {
-        for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"] {
+        for field in ProbeKind::PROBES.map(ProbeKind::field).into_iter().chain(["lifecycle", "ports"]) {
             if pod::field(container, field).is_some() {
                 let message = format!(
                     "container {}: an ephemeral container must not have {field}",

@@ -10,7 +10,7 @@ use kubernetes_tests::{Cluster, command};
 use serde_json::{Value, json};
 
 /// Rules whose bad example the API server rejects.
-const REJECTED: [&str; 7] = ["AH002", "AH017", "AH018", "AH019", "AH100", "AH109", "AH112"];
+const REJECTED: [&str; 8] = ["AH002", "AH017", "AH018", "AH019", "AH020", "AH100", "AH109", "AH112"];
 /// Rules with the severity `error` whose bad example it accepts.
 const ACCEPTED: [&str; 3] = ["AH001", "AH107", "AH114"];
 /// The objects that `lint --cluster` reads.
