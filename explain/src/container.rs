@@ -1,52 +1,46 @@
 //! A container of a Pod: what was declared, and its state.
 
+use std::ops::Deref;
+
+use injector::settings::SIDECAR_NAME;
+use injector::{PROBERS_ENV, pod};
 use serde_json::Value;
 
-use injector::PROBERS_ENV;
-use injector::settings::SIDECAR_NAME;
+pub(crate) use injector::Role;
 
 /// A port on which no application listens and the sidecar is ready.
 pub(crate) const READY_PORT: u64 = 15021;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It must succeed before the application starts.
-    Init,
-    /// The container that runs Envoy with the filter.
-    Sidecar,
-    /// The application, or another sidecar.
-    Application,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Container<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) role: Role,
-    pub(crate) spec: &'a Value,
+    declared: injector::Container<'a>,
     /// Null if kubelet has not reported it yet.
     pub(crate) status: &'a Value,
+}
+
+impl<'a> Deref for Container<'a> {
+    type Target = injector::Container<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.declared
+    }
 }
 
 impl<'a> Container<'a> {
     /// Returns all containers, in the order in which they start.
     pub(crate) fn all(pod: &'a Value) -> Vec<Self> {
-        let lists = [("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")];
-        let of_list = |(specs, statuses): (&str, &str)| {
-            let statuses = list(&pod["status"][statuses]);
-            let container = |spec: &'a Value| {
-                let name = spec["name"].as_str().unwrap_or_default();
-                let status = statuses.iter().find(|status| status["name"] == name).unwrap_or(&Value::Null);
-                let ends = specs == "initContainers" && spec["restartPolicy"] != "Always";
-                let role = match () {
-                    () if is_sidecar(spec) => Role::Sidecar,
-                    () if ends => Role::Init,
-                    () => Role::Application,
-                };
-                Self { name, role, spec, status }
-            };
-            list(&pod["spec"][specs]).iter().map(container).collect::<Vec<_>>()
+        let lists = ["initContainerStatuses", "containerStatuses"];
+        let statuses = || lists.into_iter().flat_map(|list| pod::list(&pod["status"], list));
+        let with_status = |declared: injector::Container<'a>| {
+            let status = statuses().find(|status| pod::name(status) == declared.name);
+            Self { declared, status: status.unwrap_or(&Value::Null) }
         };
-        lists.into_iter().flat_map(of_list).collect()
+        injector::Container::all(&pod["spec"], is_sidecar).into_iter().map(with_status).collect()
+    }
+
+    /// Returns true for the application, and for any other container beside it but the proxy.
+    pub(crate) fn is_application(&self) -> bool {
+        matches!(self.role, Role::Application | Role::NativeSidecar)
     }
 
     pub(crate) fn is_running(&self) -> bool {

@@ -3,7 +3,7 @@
 use injector::settings::{InjectionMode, SIDECAR_NAME, STATUS_PORT, Settings, SidecarMode};
 use injector::template::Template;
 use injector::warning::Code as WarningCode;
-use injector::{PodContext, PodOutcome, STATUS_ANNOTATION, WARNINGS_ANNOTATION};
+use injector::{Cause, PodContext, STATUS_ANNOTATION, SkipReason, WARNINGS_ANNOTATION, pod};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(crate) fn read(situation: &Situation, pod: &Value, containers: &[Container<'
     let annotations = &pod["metadata"]["annotations"];
     let warnings = annotations[WARNINGS_ANNOTATION].as_str();
     let warnings = warnings.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    if let Some(sidecar) = containers.iter().find(|container| container.role == Role::Sidecar) {
+    if let Some(sidecar) = containers.iter().find(|container| container.role == Role::Proxy) {
         let status: Option<Value> =
             annotations[STATUS_ANNOTATION].as_str().and_then(|text| serde_json::from_str(text).ok());
         let text = match status {
@@ -64,67 +64,53 @@ fn pair(text: impl Into<String>, advice: impl Into<String>) -> Option<(String, S
 }
 
 fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
-    let (metadata, spec) = (&pod["metadata"], &pod["spec"]);
-    if metadata["annotations"]["kubernetes.io/config.mirror"].is_string() {
-        return pair(
+    let context = PodContext { namespace: &situation.namespace, ..PodContext::default() };
+    let cause = settings().and_then(|settings| injector::apply(pod, context, &settings).ok()?.cause);
+    let was_injected = pod::annotation(pod, STATUS_ANNOTATION).is_some();
+    let node = situation.node.found();
+    match cause {
+        Some(Cause::Skipped(SkipReason::MirrorPod)) => pair(
             "kubelet creates this static Pod without the API server, so no webhook sees it",
             "inject its file with app-health inject",
-        );
-    }
-    if NEVER.contains(&situation.namespace.as_str()) {
-        return pair(
-            format!("Pods of the namespace {} are never injected", situation.namespace),
+        ),
+        Some(Cause::Skipped(SkipReason::IgnoredNamespace(namespace))) => pair(
+            format!("Pods of the namespace {namespace} are never injected"),
             "run the application in another namespace",
-        );
-    }
-    if metadata["annotations"][STATUS_ANNOTATION].is_string() {
-        return pair(
+        ),
+        _ if was_injected => pair(
             "the Pod was injected, but its sidecar was removed afterwards",
             "inject the original manifest again",
-        );
-    }
-    let own = |place: &str| metadata[place][INJECT].as_str();
-    if let Some((place, _)) = [("label", own("labels")), ("annotation", own("annotations"))]
-        .into_iter()
-        .find(|(_, value)| *value == Some("false"))
-    {
-        return pair(
-            format!("the Pod has the {place} {INJECT}: \"false\""),
-            format!("remove the {place} from the Pod template"),
-        );
-    }
-    let node = situation.node.found();
-    if let Some(field) = injector::windows::field(pod).or_else(|| node.and_then(windows::node_field)) {
-        return pair(format!("the Pod runs on Windows ({field}), for which there is no sidecar"), "");
-    }
-    if spec["hostNetwork"] == true {
-        return pair(
+        ),
+        Some(Cause::Skipped(SkipReason::Disabled(path))) => {
+            let place = if path == pod::label_path(INJECT) { "label" } else { "annotation" };
+            pair(
+                format!("the Pod has the {place} {INJECT}: \"false\""),
+                format!("remove the {place} from the Pod template"),
+            )
+        }
+        Some(Cause::Skipped(SkipReason::Windows(field))) => of_windows(&field),
+        _ if let Some(field) = node.and_then(windows::node_field) => of_windows(&field),
+        Some(Cause::Skipped(SkipReason::HostNetwork)) => pair(
             "the Pod uses hostNetwork, so the status port would be a port of the node",
             "remove hostNetwork; such a Pod keeps its probes",
-        );
-    }
-    let settings = settings()?;
-    let context = PodContext { namespace: &situation.namespace, ..PodContext::default() };
-    let injection = injector::apply(pod, context, &settings).ok()?;
-    let warning = injection.warnings.into_iter().find(|warning| {
-        matches!(
-            warning.code,
-            WarningCode::AnnotationSize
-                | WarningCode::OtherInjector
-                | WarningCode::PodResources
-                | WarningCode::PortClash
-                | WarningCode::SecurityContext
-                | WarningCode::Sidecar
-                | WarningCode::TemplateName
-        )
-    });
-    match (injection.outcome, warning) {
-        (PodOutcome::Injected | PodOutcome::Rewritten, _) | (_, None) => None,
-        (_, Some(warning)) => pair(
-            format!("the injector left the Pod unchanged: {} ({})", warning.text, warning.code.word()),
-            "change the Pod template as the message says",
         ),
+        Some(Cause::Skipped(reason @ SkipReason::OtherInjector)) => {
+            of_injector(&reason.to_string(), WarningCode::OtherInjector)
+        }
+        Some(Cause::Refused(warning)) => of_injector(&warning.text, warning.code),
+        Some(Cause::Skipped(SkipReason::RewriteOnly { .. })) | None => None,
     }
+}
+
+fn of_injector(text: &str, code: WarningCode) -> Option<(String, String)> {
+    pair(
+        format!("the injector left the Pod unchanged: {text} ({})", code.word()),
+        "change the Pod template as the message says",
+    )
+}
+
+fn of_windows(field: &str) -> Option<(String, String)> {
+    pair(format!("the Pod runs on Windows ({field}), for which there is no sidecar"), "")
 }
 
 /// Returns the default settings of the webhook.
@@ -137,7 +123,7 @@ fn settings() -> Option<Settings> {
         hold: true,
         rewrite_probes: true,
         status_port: STATUS_PORT,
-        ignored_namespaces: Vec::new(),
+        ignored_namespaces: NEVER.map(str::to_owned).to_vec(),
     })
 }
 

@@ -6,7 +6,7 @@ pub(crate) mod meaning;
 mod table;
 mod undeclared_port;
 
-use probe::path::ProbePath;
+use injector::{Handler, HandlerKind, Probe, ProbeKind};
 use probe::reason::Reason;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::advice;
 use crate::container::{Container, Role};
 use crate::event::Event;
-use crate::requests::{ProbeKind, is_rewritten, is_sent, named_port};
+use crate::requests::{PROBES, is_rewritten, is_sent, rewritten_path};
 use crate::situation::{ProbeResult, Situation};
 use crate::wording::probe::ProbeError;
 use meaning::{Meaning, ProbeContext};
@@ -34,6 +34,8 @@ pub enum Destination {
     Command,
     /// A host other than the Pod.
     OtherHost,
+    /// The handler is not known here.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -101,24 +103,24 @@ pub(crate) fn rows(
     containers: &[Container<'_>],
     events: &[Event],
 ) -> Vec<ProbeRow> {
-    let others = containers.iter().filter(|container| container.role != Role::Sidecar);
-    let all = others.flat_map(|container| ProbeKind::ALL.map(|kind| (container, kind)));
-    let declared = all.filter(|(container, kind)| container.spec[kind.field()].is_object());
-    declared.map(|(container, kind)| row(situation, pod, container, kind, events)).collect()
+    let others = containers.iter().filter(|container| container.role != Role::Proxy);
+    let declared = others.flat_map(|container| {
+        PROBES.into_iter().filter_map(move |kind| Some((container, container.probe(kind)?)))
+    });
+    declared.map(|(container, probe)| row(situation, pod, container, probe, events)).collect()
 }
 
 fn row(
     situation: &Situation,
     pod: &Value,
     container: &Container<'_>,
-    kind: ProbeKind,
+    sent: Probe<'_>,
     events: &[Event],
 ) -> ProbeRow {
-    let sent = &container.spec[kind.field()];
-    let original = declared::original(pod, container, kind);
-    let declared = original.as_ref().unwrap_or(sent);
+    let kind = sent.kind;
+    let original = declared::original(pod, container, sent);
+    let declared = original.as_ref().map_or(sent, |value| Probe { kind, value });
     let (destination, sent_to) = destination(container, sent);
-    let seconds = declared["timeoutSeconds"].as_u64().filter(|seconds| *seconds > 0).unwrap_or(1);
     let mut row = ProbeRow {
         container: container.name.to_owned(),
         probe: kind,
@@ -132,7 +134,7 @@ fn row(
         since: None,
         failures: failures::count(situation, container.name, kind, events),
         milliseconds: None,
-        timeout_milliseconds: seconds.saturating_mul(1000),
+        timeout_milliseconds: declared.timeout().saturating_mul(1000),
         advice: String::new(),
         certain: true,
         error: None,
@@ -171,30 +173,29 @@ fn row(
     row
 }
 
-fn destination(container: &Container<'_>, sent: &Value) -> (Destination, String) {
-    let number = |port: &Value| match port {
+fn destination(container: &Container<'_>, sent: Probe<'_>) -> (Destination, String) {
+    let handler = sent.handler();
+    let (kind, fields) = match handler {
+        Some(Handler::Network(kind, fields)) => (kind, fields),
+        Some(Handler::Unknown(name)) => return (Destination::Unknown, format!("an unknown handler {name}")),
+        Some(Handler::Exec(_) | Handler::Sleep(_)) | None => {
+            return (Destination::Command, "a command in the container".to_owned());
+        }
+    };
+    let path = match kind {
+        HandlerKind::HttpGet => fields["path"].as_str().unwrap_or("/"),
+        HandlerKind::TcpSocket | HandlerKind::Grpc => "",
+    };
+    let port = match &fields["port"] {
         Value::String(name) => {
-            named_port(container, name).map_or_else(|| name.clone(), |port| port.to_string())
+            container.port_number(&fields["port"]).map_or_else(|| name.clone(), |port| port.to_string())
         }
         port => port.to_string(),
     };
-    let of = |handler: &Value, path: &str| {
-        let destination = match (handler["host"].as_str(), is_rewritten(sent)) {
-            (Some(host), _) if !host.is_empty() => {
-                return (Destination::OtherHost, format!("{host}:{}{path}", number(&handler["port"])));
-            }
-            (_, true) => Destination::Sidecar,
-            (_, false) => Destination::Application,
-        };
-        (destination, format!(":{}{path}", number(&handler["port"])))
-    };
-    match sent {
-        sent if sent["httpGet"].is_object() => {
-            of(&sent["httpGet"], sent["httpGet"]["path"].as_str().unwrap_or("/"))
-        }
-        sent if sent["tcpSocket"].is_object() => of(&sent["tcpSocket"], ""),
-        sent if sent["grpc"].is_object() => of(&sent["grpc"], ""),
-        _ => (Destination::Command, "a command in the container".to_owned()),
+    match handler.and_then(Handler::host) {
+        Some(host) => (Destination::OtherHost, format!("{host}:{port}{path}")),
+        None if is_rewritten(sent) => (Destination::Sidecar, format!(":{port}{path}")),
+        None => (Destination::Application, format!(":{port}{path}")),
     }
 }
 
@@ -259,7 +260,7 @@ fn from_kubelet(row: &mut ProbeRow, context: ProbeContext<'_>, events: &[Event])
     let is_failing = match kind {
         ProbeKind::Readiness => !container.is_ready(),
         ProbeKind::Startup => !container.is_started(),
-        ProbeKind::Liveness => false,
+        ProbeKind::Liveness | ProbeKind::PreStop | ProbeKind::PostStart => false,
     };
     let is_discarded = failures::are_errors(container.name, kind, events);
     match last {
@@ -288,8 +289,7 @@ fn from_kubelet(row: &mut ProbeRow, context: ProbeContext<'_>, events: &[Event])
     }
 }
 
-/// Returns true if a rewritten probe of this container and kind is sent to the path of another one.
-pub(crate) fn is_copied(container: &str, kind: ProbeKind, sent: &Value) -> bool {
-    let path = sent["httpGet"]["path"].as_str().and_then(ProbePath::parse);
-    path.is_some_and(|path| path.container() != container || path.kind().word() != kind.label())
+/// Returns true if a rewritten probe of this container is sent to the path of another one.
+pub(crate) fn is_copied(container: &str, sent: Probe<'_>) -> bool {
+    rewritten_path(sent).is_some_and(|path| path.container() != container || path.kind() != sent.kind)
 }

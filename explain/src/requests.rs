@@ -1,59 +1,15 @@
 //! What to read about a Pod, once the Pod itself is known.
 
 use injector::settings::STATUS_PORT;
+use injector::{Handler, HandlerKind, Probe, ProbeKind};
 use probe::path::ProbePath;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::container::{Container, READY_PORT, Role};
 
-/// A kind of probe; lifecycle hooks are never requested, because they change the application's
-/// state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProbeKind {
-    Startup,
-    Liveness,
-    Readiness,
-}
-
-impl ProbeKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
-
-    pub(crate) fn field(self) -> &'static str {
-        match self {
-            Self::Startup => "startupProbe",
-            Self::Liveness => "livenessProbe",
-            Self::Readiness => "readinessProbe",
-        }
-    }
-
-    /// Returns the label `kind` of the filter's metrics.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Startup => "startupz",
-            Self::Liveness => "livez",
-            Self::Readiness => "readyz",
-        }
-    }
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Startup => "startup",
-            Self::Liveness => "liveness",
-            Self::Readiness => "readiness",
-        }
-    }
-
-    /// Returns the word with which kubelet's events begin.
-    pub(crate) fn event_word(self) -> &'static str {
-        match self {
-            Self::Startup => "Startup",
-            Self::Liveness => "Liveness",
-            Self::Readiness => "Readiness",
-        }
-    }
-}
+/// The probes in the order in which kubelet sends them first. Lifecycle hooks are never requested,
+/// because they change the application's state.
+pub(crate) const PROBES: [ProbeKind; 3] = [ProbeKind::Startup, ProbeKind::Liveness, ProbeKind::Readiness];
 
 /// A probe to request through the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +50,7 @@ impl Requests {
         let containers = Container::all(pod);
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let has_address = pod["status"]["podIP"].is_string();
-        let sidecar = containers.iter().find(|container| container.role == Role::Sidecar);
+        let sidecar = containers.iter().find(|container| container.role == Role::Proxy);
         let running = sidecar.filter(|sidecar| has_address && sidecar.is_running());
         let crashed =
             containers.iter().filter(|container| container.restarts() > 0 || container.is_crashing());
@@ -118,28 +74,32 @@ impl Requests {
 
 /// Returns the port to which the rewritten probes of the Pod go.
 fn status_port(containers: &[Container<'_>]) -> u64 {
-    let all =
-        containers.iter().flat_map(|container| ProbeKind::ALL.map(|kind| &container.spec[kind.field()]));
-    let mut rewritten = all.filter(|probe| is_rewritten(probe));
-    rewritten.find_map(|probe| probe["httpGet"]["port"].as_u64()).unwrap_or(STATUS_PORT.into())
+    let all = containers.iter().flat_map(|container| container.probes());
+    let mut rewritten = all.filter(|probe| is_rewritten(*probe));
+    rewritten.find_map(|probe| probe.handler()?.port()?.as_u64()).unwrap_or(STATUS_PORT.into())
 }
 
 /// Returns true if a probe goes to the filter.
-pub(crate) fn is_rewritten(probe: &Value) -> bool {
-    probe["httpGet"]["path"].as_str().is_some_and(|path| ProbePath::parse(path).is_some())
+pub(crate) fn is_rewritten(probe: Probe<'_>) -> bool {
+    rewritten_path(probe).is_some()
+}
+
+/// Returns the path of a probe that goes to the filter.
+pub(crate) fn rewritten_path(probe: Probe<'_>) -> Option<ProbePath> {
+    ProbePath::parse(probe.value["httpGet"]["path"].as_str()?)
 }
 
 /// Returns the probes that kubelet sends now and that the API server can send too. Those of the
 /// sidecar are left out: its readiness says more.
 fn probes(pod: &str, containers: &[Container<'_>]) -> Vec<ProbeRequest> {
     let others =
-        containers.iter().filter(|container| container.role != Role::Sidecar && container.is_running());
-    let all = others.flat_map(|container| ProbeKind::ALL.map(|kind| (container, kind)));
+        containers.iter().filter(|container| container.role != Role::Proxy && container.is_running());
+    let all = others.flat_map(|container| PROBES.map(|kind| (container, kind)));
     all.filter(|(container, kind)| is_sent(container, *kind))
         .filter_map(|(container, kind)| {
-            let probe = &container.spec[kind.field()];
-            let path = proxy_path(pod, container, &probe["httpGet"])?;
-            let timeout_seconds = probe["timeoutSeconds"].as_u64().unwrap_or(1).max(1);
+            let probe = container.probe(kind)?;
+            let path = proxy_path(pod, container, probe.handler()?)?;
+            let timeout_seconds = probe.timeout();
             Some(ProbeRequest { container: container.name.to_owned(), kind, path, timeout_seconds })
         })
         .collect()
@@ -148,35 +108,35 @@ fn probes(pod: &str, containers: &[Container<'_>]) -> Vec<ProbeRequest> {
 /// Returns true if kubelet sends this probe at present: the startup probe first, the others once it
 /// has succeeded.
 pub(crate) fn is_sent(container: &Container<'_>, kind: ProbeKind) -> bool {
-    let has_startup = container.spec[ProbeKind::Startup.field()].is_object();
+    let has_startup = container.probe(ProbeKind::Startup).is_some();
     container.is_running()
         && match kind {
             ProbeKind::Startup => !container.is_started(),
+            ProbeKind::PreStop | ProbeKind::PostStart => false,
             ProbeKind::Liveness | ProbeKind::Readiness => !has_startup || container.is_started(),
         }
 }
 
-/// Returns the path of a probe in the API server's Pod proxy. A probe with another host or with
-/// headers cannot be sent that way.
-fn proxy_path(pod: &str, container: &Container<'_>, http: &Value) -> Option<String> {
-    if !http.is_object() || http["host"].is_string() || http["httpHeaders"].is_array() {
+/// Returns the path of a probe in the API server's Pod proxy, which sends HTTP. A probe with another
+/// host or with headers cannot be sent that way.
+fn proxy_path(pod: &str, container: &Container<'_>, handler: Handler<'_>) -> Option<String> {
+    let http = match handler {
+        Handler::Network(HandlerKind::HttpGet, fields) => fields,
+        Handler::Network(HandlerKind::TcpSocket | HandlerKind::Grpc, _)
+        | Handler::Exec(_)
+        | Handler::Sleep(_)
+        | Handler::Unknown(_) => return None,
+    };
+    if http["host"].is_string() || http["httpHeaders"].is_array() {
         return None;
     }
-    let port = match &http["port"] {
-        Value::String(name) => named_port(container, name)?,
-        port => port.as_u64()?,
-    };
+    let port = container.port_number(&http["port"])?;
     let scheme = if http["scheme"] == "HTTPS" { "https:" } else { "" };
     let path = http["path"].as_str().unwrap_or("/").trim_start_matches('/');
     // The proxy would decode or clean any other path.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~?=&".contains(&byte);
     let is_clean = !path.split('/').any(|segment| matches!(segment, "" | "." | "..")) || path.is_empty();
     (path.bytes().all(plain) && is_clean).then(|| format!("{scheme}{pod}:{port}/proxy/{path}"))
-}
-
-pub(crate) fn named_port(container: &Container<'_>, name: &str) -> Option<u64> {
-    let ports = crate::container::list(&container.spec["ports"]);
-    ports.iter().find(|port| port["name"] == name)?["containerPort"].as_u64()
 }
 
 #[cfg(test)]

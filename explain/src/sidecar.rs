@@ -44,7 +44,7 @@ pub struct PendingCondition {
 }
 
 pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Option<Sidecar> {
-    let container = containers.iter().find(|container| container.role == Role::Sidecar)?;
+    let container = containers.iter().find(|container| container.role == Role::Proxy)?;
     let view = situation.readiness.found();
     let text = |key: &str| view.and_then(|view| view[key].as_str()).map(str::to_owned);
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();

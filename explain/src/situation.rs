@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::requests::ProbeKind;
+use injector::ProbeKind;
 
 /// The result of one request to the API server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -145,7 +145,7 @@ fn probe(row: &ProbeRow, now: Option<Timestamp>) -> [String; 8] {
         Destination::Sidecar => format!("sidecar {}", row.sent_to),
         Destination::Application => format!("application {}", row.sent_to),
         Destination::OtherHost => format!("host {}", row.sent_to),
-        Destination::Command => row.sent_to.clone(),
+        Destination::Command | Destination::Unknown => row.sent_to.clone(),
     };
     let state = match row.state {
         State::Passing => "passes",
@@ -162,7 +162,7 @@ fn probe(row: &ProbeRow, now: Option<Timestamp>) -> [String; 8] {
     let timeout = row.timeout_milliseconds;
     [
         row.container.clone(),
-        row.probe.word().to_owned(),
+        row.probe.name().to_owned(),
         row.declared.clone(),
         to,
         answer,

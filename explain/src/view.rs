@@ -84,7 +84,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn sidecar_container(&self) -> Option<&Container<'a>> {
-        self.containers.iter().find(|container| container.role == Role::Sidecar)
+        self.containers.iter().find(|container| container.role == Role::Proxy)
     }
 
     /// Returns the last lines that the previous run of a container has logged, the first 200

@@ -35,6 +35,11 @@ impl ProbeKind {
     /// The lifecycle hooks.
     pub const HOOKS: [Self; 2] = [Self::PreStop, Self::PostStart];
 
+    /// Returns kubelet's word for the probe, for example `liveness`, or the field of the hook.
+    pub fn name(self) -> &'static str {
+        self.field().trim_end_matches("Probe")
+    }
+
     /// Returns true for a lifecycle hook: kubelet treats any HTTP response as success and sets no
     /// timeout.
     pub fn is_hook(self) -> bool {

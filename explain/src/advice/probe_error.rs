@@ -17,7 +17,9 @@ pub(crate) fn of_error(error: ProbeError, destination: Destination) -> Advice {
     let of_connection = match destination {
         Destination::OtherHost => to_other_host(error),
         Destination::Sidecar => to_pod(error).or_else(|| to_sidecar(error)),
-        Destination::Application | Destination::Command => to_pod(error).or_else(|| to_application(error)),
+        Destination::Application | Destination::Command | Destination::Unknown => {
+            to_pod(error).or_else(|| to_application(error))
+        }
     };
     of_connection
         .or_else(|| of_tls(error))

@@ -4,11 +4,11 @@ pub(super) mod crash;
 
 use crate::causes::hook;
 use crate::clock::Timestamp;
-use crate::container::{Container, Role, Terminated};
+use crate::container::{Container, Terminated};
 use crate::finding::{Code, Finding};
 use crate::probes::meaning::Fault;
-use crate::requests::ProbeKind;
 use crate::view::View;
+use injector::ProbeKind;
 
 /// How long a container that was restarted repeatedly still counts as crashing, in seconds: kubelet
 /// resets its back-off after this time.
@@ -17,7 +17,7 @@ const RECENT: u64 = 600;
 const STOP: u64 = 30;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let applications = view.containers.iter().filter(|container| container.role == Role::Application);
+    let applications = view.containers.iter().filter(|container| container.is_application());
     applications.filter_map(|container| of(view, container)).collect()
 }
 
@@ -40,7 +40,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         return None;
     }
     let finding = if terminated.is_out_of_memory() {
-        let limit = container.spec["resources"]["limits"]["memory"]
+        let limit = container.value["resources"]["limits"]["memory"]
             .as_str()
             .map(|limit| format!(" of {limit}"))
             .unwrap_or_default();
@@ -131,22 +131,19 @@ fn by_probe(
         );
     }
     let code = if fault == Fault::Network { Code::Network } else { Code::Probe };
-    let text = format!("kubelet kills the container because its {} probe fails{why}", kind.word());
+    let text = format!("kubelet kills the container because its {} probe fails{why}", kind.name());
     Finding::broken(code, text, advice).certain_if(is_certain)
 }
 
 /// Returns true if the liveness probe cannot have succeeded in the last run: without a startup probe,
 /// the run ended at the first opportunity.
 fn is_killed_at_start(view: &View<'_>, container: &Container<'_>, terminated: Terminated<'_>) -> bool {
-    let probe = &container.spec["livenessProbe"];
-    let number =
-        |key: &str, default: u64| probe[key].as_u64().filter(|number| *number > 0).unwrap_or(default);
-    let (period, threshold) = (number("periodSeconds", 10), number("failureThreshold", 3));
-    let first = number("initialDelaySeconds", 0) + period * threshold + number("timeoutSeconds", 1);
+    let Some(probe) = container.probe(ProbeKind::Liveness) else { return false };
+    let first = probe.initial_delay() + probe.tolerance() + probe.timeout();
     let lived = Timestamp::parse(terminated.started_at())
         .and_then(|started| Some(started.seconds_until(Timestamp::parse(terminated.finished_at())?)));
-    let grace = probe["terminationGracePeriodSeconds"].as_u64().unwrap_or_else(|| grace(view));
-    container.spec["startupProbe"].is_null()
+    let grace = probe.value["terminationGracePeriodSeconds"].as_u64().unwrap_or_else(|| grace(view));
+    container.probe(ProbeKind::Startup).is_none()
         && container.restarts() > 1
         && lived.is_some_and(|lived| lived > 0 && lived <= first + grace)
 }

@@ -1,5 +1,6 @@
 //! A lifecycle hook fails or does not end.
 
+use injector::ProbeKind;
 use probe::reason::Reason;
 
 use crate::advice;
@@ -30,10 +31,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 pub(super) fn post_start(view: &View<'_>, container: &Container<'_>, message: &str) -> Finding {
     let text = format!("kubelet kills the container because its postStart hook fails: {message}");
     let own = match container.role {
-        Role::Sidecar => WAITS,
+        Role::Proxy => WAITS,
         _ => "correct the hook: kubelet runs it when the container starts, at once with the application",
     };
-    let (why, advice) = reason(view, container, "poststartz").unwrap_or((String::new(), own));
+    let (why, advice) = reason(view, container, ProbeKind::PostStart).unwrap_or((String::new(), own));
     Finding::broken(Code::Hook, format!("{text}{why}"), advice).about(container.name)
 }
 
@@ -57,7 +58,7 @@ fn failed_pre_stop(view: &View<'_>, container: &Container<'_>) -> Option<Finding
     let failed =
         events.find(|event| event.reason == "FailedPreStopHook" && event.container == container.name)?;
     let text = format!("the preStop hook of the container failed: {}", failed.line());
-    let known = reason(view, container, "prestopz");
+    let known = reason(view, container, ProbeKind::PreStop);
     let is_certain = known.is_some();
     let (why, advice) = known.unwrap_or((
         String::new(),
@@ -73,7 +74,8 @@ fn failed_pre_stop(view: &View<'_>, container: &Container<'_>) -> Option<Finding
 }
 
 /// Returns the reason in the log of the sidecar for a hook that it sends, and what to do about it.
-fn reason(view: &View<'_>, container: &Container<'_>, label: &str) -> Option<(String, &'static str)> {
+fn reason(view: &View<'_>, container: &Container<'_>, hook: ProbeKind) -> Option<(String, &'static str)> {
+    let label = hook.word();
     let log = view.situation.sidecar_log.found()?;
     let refused = format!("hook {}/{label}: forbidden to ", container.name);
     if let Some((_, rest)) = log.lines().rev().find_map(|line| line.split_once(refused.as_str())) {
@@ -92,8 +94,8 @@ fn running_pre_stop(view: &View<'_>) -> Option<Finding> {
     let grace = metadata["deletionGracePeriodSeconds"].as_u64()?;
     // kubelet stops a native sidecar after the application.
     let running = || view.containers.iter().filter(|container| container.is_running());
-    let mut containers = running().filter(|container| container.role != Role::Sidecar).chain(running());
-    let container = containers.find(|container| container.spec["lifecycle"]["preStop"].is_object())?;
+    let mut containers = running().filter(|container| container.role != Role::Proxy).chain(running());
+    let container = containers.find(|container| container.probe(ProbeKind::PreStop).is_some())?;
     // In steps, so that the text does not change all the time.
     let left = if left < 120 { left.div_ceil(10) * 10 } else { left };
     let text = format!(
@@ -108,14 +110,14 @@ fn running_pre_stop(view: &View<'_>) -> Option<Finding> {
 /// kubelet shows a container as waiting until its postStart hook has ended, and starts no further one.
 fn running_post_start(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     container.waiting().filter(|(reason, _)| matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
-    container.spec["lifecycle"]["postStart"].as_object()?;
+    container.probe(ProbeKind::PostStart)?;
     let mut events = view.events.iter().rev();
     let last = events.find(|event| event.container == container.name)?;
     let seconds = view.seconds_since(&last.last).filter(|_| last.reason == "Started")?;
     (seconds >= LONG).then(|| {
         let text = "the postStart hook of the container has been running for over a minute, and kubelet starts no other container until it ends";
         let advice = match container.role {
-            Role::Sidecar => WAITS,
+            Role::Proxy => WAITS,
             _ => "look at what the hook waits for, and at the log of the container",
         };
         Finding::broken(Code::Hook, text, advice).about(container.name)

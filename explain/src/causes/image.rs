@@ -31,7 +31,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
         ("ContainerCreating" | "PodInitializing", _) => return pulling(view, container),
         _ => return None,
     };
-    let image = container.spec["image"].as_str().unwrap_or_default();
+    let image = container.value["image"].as_str().unwrap_or_default();
     // While kubelet waits for the next try, only the event has the message of the registry.
     let pulls = view
         .events
@@ -84,7 +84,7 @@ fn pulling(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     let last = view.events.iter().rev().find(|event| event.container == container.name)?;
     let seconds = view.seconds_since(&last.last).filter(|_| last.reason == "Pulling")?;
     (seconds >= PULL).then(|| {
-        let image = container.spec["image"].as_str().unwrap_or_default();
+        let image = container.value["image"].as_str().unwrap_or_default();
         let text = format!("the image {image} has been pulled for over a minute");
         Finding::unknown(Code::Image, text, "wait; is the image large, or the registry slow?")
             .about(container.name)

@@ -16,7 +16,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let clause = line.as_ref().map(crash::OutputLine::clause).unwrap_or_default();
     let text = format!("the init container fails with {how}, so the application does not start{clause}");
     let starts_first = view.sidecar.is_some()
-        && view.containers.iter().position(|each| each.role == Role::Sidecar)
+        && view.containers.iter().position(|each| each.role == Role::Proxy)
             > view.containers.iter().position(|each| each.name == container.name);
     let (advice, is_certain) = if terminated.is_out_of_memory() {
         ("raise its memory limit, or find out what needs the memory", true)

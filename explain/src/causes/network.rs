@@ -5,10 +5,10 @@ use crate::container::{Container, READY_PORT};
 use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::probes::{Destination, ProbeRow, State, failures};
-use crate::requests::ProbeKind;
 use crate::situation::ProbeResult;
 use crate::view::View;
 use crate::wording::probe::ProbeError;
+use injector::{Probe, ProbeKind};
 
 /// Where the requests of kubelet end.
 struct Blocked<'a> {
@@ -72,7 +72,7 @@ fn blocked<'a>(view: &'a View<'_>, row: &'a ProbeRow) -> Option<Blocked<'a>> {
     let is_unready = match row.probe {
         ProbeKind::Readiness => !container.is_ready(),
         ProbeKind::Startup => !container.is_started(),
-        ProbeKind::Liveness => false,
+        ProbeKind::Liveness | ProbeKind::PreStop | ProbeKind::PostStart => false,
     };
     let is_of_pod = matches!(row.destination, Destination::Sidecar | Destination::Application);
     // A response of the API server's request that is no success is another failure.
@@ -115,8 +115,8 @@ fn of_event<'a>(
     let age = view.seconds_since(&event.last)?;
     let message = failures::message_of(event);
     let error = ProbeError::of(message);
-    let period = container.spec[kind.field()]["periodSeconds"].as_u64().filter(|period| *period > 0);
-    let is_now = age <= period.unwrap_or(10).saturating_mul(2);
+    let period = container.probe(kind).map_or(10, Probe::period);
+    let is_now = age <= period.saturating_mul(2);
     let is_current = failures::is_current(view.situation, container, event);
     (is_current && error.is_of_network()).then_some(Blocked {
         container: container.name,

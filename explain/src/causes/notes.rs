@@ -3,9 +3,9 @@
 use crate::container::Role;
 use crate::finding::{Code, Finding};
 use crate::probes::{Destination, ProbeRow};
-use crate::requests::ProbeKind;
 use crate::situation::ProbeResult;
 use crate::view::View;
+use injector::ProbeKind;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut notes = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 fn slow(row: &ProbeRow) -> Finding {
     let text = format!(
         "the {} probe takes more than half of its timeout of {} s",
-        row.probe.word(),
+        row.probe.name(),
         row.timeout_milliseconds / 1000
     );
     Finding::note(
@@ -43,22 +43,24 @@ fn slow(row: &ProbeRow) -> Finding {
 }
 
 fn not_rewritten(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
-    let is_remarkable = view.injection.injected && row.destination == Destination::Application;
     // A warning of the injector says why.
     let field = format!("{}.{}", row.container, row.probe.field());
     let is_explained = view.injection.warnings.iter().any(|warning| warning.contains(&field));
-    (is_remarkable && !is_explained).then(|| {
-        let text = format!(
-            "the {} probe was not rewritten, so kubelet sends it to the application's port",
-            row.probe.word()
-        );
-        Finding::note(
-            Code::NotRewritten,
-            text,
+    let (text, advice) = match row.destination {
+        Destination::Application if view.injection.injected && !is_explained => (
+            "was not rewritten, so kubelet sends it to the application's port".to_owned(),
             "with strict mutual TLS it fails; does an annotation disable rewriting?",
-        )
-        .about(&row.container)
-    })
+        ),
+        Destination::Unknown => (
+            format!("has {}: the sidecar cannot send it, and kubelet performs it itself", row.sent_to),
+            "use a version of app-health that knows the handler, or declare another one",
+        ),
+        Destination::Application | Destination::Sidecar | Destination::Command | Destination::OtherHost => {
+            return None;
+        }
+    };
+    let text = format!("the {} probe {text}", row.probe.name());
+    Some(Finding::note(Code::NotRewritten, text, advice).about(&row.container))
 }
 
 fn envoy_exits(view: &View<'_>) -> Option<Finding> {

@@ -2,13 +2,12 @@
 
 use crate::causes::network;
 use crate::clock::Timestamp;
-use crate::container::Role;
 use crate::event::Event;
 use crate::finding::{Code, Finding};
 use crate::probes::meaning::{Meaning, ProbeContext};
 use crate::probes::{ProbeRow, State, failures, is_copied};
-use crate::requests::ProbeKind;
 use crate::view::View;
+use injector::ProbeKind;
 
 /// How long ago a failure of a ready container still counts, in seconds.
 const RECENT: u64 = 600;
@@ -28,10 +27,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 }
 
 fn failing(view: &View<'_>, row: &ProbeRow) -> Finding {
-    let text = format!("the {} probe fails: {}", row.probe.word(), row.text);
+    let text = format!("the {} probe fails: {}", row.probe.name(), row.text);
     let container = view.containers.iter().find(|container| container.name == row.container);
     if let Some(container) = container
-        && is_copied(container.name, row.probe, &container.spec[row.probe.field()])
+        && container.probe(row.probe).is_some_and(|probe| is_copied(container.name, probe))
     {
         let advice = "the probe goes to the path of another container: apply the original manifest instead of a copy of an injected Pod";
         return Finding::broken(Code::Probe, text, advice).about(&row.container);
@@ -45,14 +44,9 @@ fn failing(view: &View<'_>, row: &ProbeRow) -> Finding {
 
 /// A startup probe may fail for a while; only then kubelet kills the container.
 fn startup(view: &View<'_>, row: &ProbeRow) -> Finding {
-    let spec = view.containers.iter().find(|container| container.name == row.container);
-    let number = |key: &str, default: u64| {
-        spec.and_then(|container| container.spec[row.probe.field()][key].as_u64())
-            .filter(|number| *number > 0)
-            .unwrap_or(default)
-    };
-    let allowed =
-        number("initialDelaySeconds", 0) + number("periodSeconds", 10) * number("failureThreshold", 3);
+    let container = view.containers.iter().find(|container| container.name == row.container);
+    let probe = container.and_then(|container| container.probe(row.probe));
+    let allowed = probe.map_or(0, |probe| probe.initial_delay() + probe.tolerance());
     let consequence = if row.is_discarded {
         "kubelet cannot perform it, so the container neither counts as started nor is killed".to_owned()
     } else {
@@ -93,7 +87,7 @@ pub(super) fn flapping(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
     let failure = last_failure(view, &row.container, row.probe)?;
     let text = format!(
         "the {} probe passes now, but has failed within the last ten minutes: {}",
-        row.probe.word(),
+        row.probe.name(),
         failure.text
     );
     let advice = "it fails from time to time: compare its timeout with the latency, and use --watch";
@@ -136,6 +130,6 @@ fn meaning(view: &View<'_>, container: &str, kind: ProbeKind, event: &Event) -> 
 
 /// Returns true if a container of the application has this probe.
 pub(super) fn has_probe(view: &View<'_>, kind: ProbeKind) -> bool {
-    let mut applications = view.containers.iter().filter(|container| container.role == Role::Application);
-    applications.any(|container| container.spec[kind.field()].is_object())
+    let mut applications = view.containers.iter().filter(|container| container.is_application());
+    applications.any(|container| container.probe(kind).is_some())
 }

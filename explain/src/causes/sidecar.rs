@@ -81,14 +81,12 @@ fn blocks_the_start(view: &View<'_>) -> Option<Finding> {
 /// A classic sidecar, which is one of `containers`, does not end with the work of the Pod.
 fn keeps_running(view: &View<'_>) -> Option<Finding> {
     let sidecar = view.sidecar_container().filter(|sidecar| sidecar.is_running())?;
-    let is_classic =
-        |name: &str| list(&view.pod["spec"]["containers"]).iter().any(|each| each["name"] == name);
     let ends = matches!(view.pod["spec"]["restartPolicy"].as_str(), Some("Never" | "OnFailure"));
     let applications = view.containers.iter().filter(|each| each.role == Role::Application);
-    let mut applications = applications.filter(|each| is_classic(each.name)).peekable();
+    let mut applications = applications.peekable();
     applications.peek()?;
     let is_done = applications.all(|each| each.status["state"]["terminated"]["exitCode"] == 0);
-    (is_classic(sidecar.name) && ends && is_done && !view.is_terminating()).then(|| {
+    (sidecar.list == "containers" && ends && is_done && !view.is_terminating()).then(|| {
         Finding::broken(
             Code::Sidecar,
             "the work of the Pod is done, but the sidecar keeps running, so the Pod does not complete",

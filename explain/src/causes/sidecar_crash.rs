@@ -3,8 +3,8 @@
 use crate::causes::{application, hook};
 use crate::container::Terminated;
 use crate::finding::{Code, Finding};
-use crate::requests::ProbeKind;
 use crate::view::View;
+use injector::ProbeKind;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let Some(container) =
@@ -44,7 +44,7 @@ fn of_kill(kind: ProbeKind) -> &'static str {
         ProbeKind::Startup => {
             "kubelet kills it because its startup probe fails: read its log with --previous for the conditions that are pending"
         }
-        ProbeKind::Liveness | ProbeKind::Readiness => {
+        ProbeKind::Liveness | ProbeKind::Readiness | ProbeKind::PreStop | ProbeKind::PostStart => {
             "kubelet kills it because its liveness probe fails: the agent or Envoy hangs. Give the sidecar more CPU, and read its log with --previous"
         }
     }

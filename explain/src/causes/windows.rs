@@ -19,7 +19,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 
 /// Returns true if the container is the sidecar of a Pod on Windows, and cannot work.
 pub(super) fn explains(view: &View<'_>, container: &Container<'_>) -> bool {
-    container.role == Role::Sidecar && place(view).is_some()
+    container.role == Role::Proxy && place(view).is_some()
 }
 
 /// Returns what says that the Pod runs on Windows.

@@ -6,8 +6,8 @@ use crate::clock::Timestamp;
 use crate::container::Container;
 use crate::event::Event;
 use crate::metrics::samples;
-use crate::requests::ProbeKind;
 use crate::situation::Situation;
+use injector::ProbeKind;
 
 const PROBES: &str = "app_health_probes_total";
 /// How old the newest event may be if a probe still fails, in seconds: kubelet sends no more than
@@ -26,7 +26,7 @@ pub(super) fn count(
         let mut own = samples(text).filter(|sample| {
             sample.name == PROBES
                 && sample.label("container") == container
-                && sample.label("kind") == kind.label()
+                && sample.label("kind") == kind.word()
         });
         let is_failure =
             |word: &str| !Reason::ALL.iter().any(|reason| reason.is_success() && reason.word() == word);
@@ -66,7 +66,7 @@ pub(super) fn since(
 /// Finds the first line after the last success.
 fn since_log(log: &str, container: &str, kind: ProbeKind) -> Option<String> {
     let mut since = None;
-    for (stamp, reason) in logged(log, container, kind.label()) {
+    for (stamp, reason) in logged(log, container, kind.word()) {
         if reason.is_success() {
             since = None;
         } else if since.is_none() {
@@ -94,9 +94,11 @@ fn logged<'a>(log: &'a str, container: &str, label: &str) -> impl Iterator<Item 
 }
 
 fn of<'a>(container: &'a str, kind: ProbeKind, events: &'a [Event]) -> impl Iterator<Item = &'a Event> {
-    let begin = format!("{} probe ", kind.event_word());
+    // The first letter of the message is upper-case.
+    let begin = format!("{} probe ", kind.name());
     events.iter().filter(move |event| {
-        event.reason == "Unhealthy" && event.container == container && event.message.starts_with(&begin)
+        let start = event.message.get(..begin.len()).unwrap_or_default();
+        event.reason == "Unhealthy" && event.container == container && start.eq_ignore_ascii_case(&begin)
     })
 }
 

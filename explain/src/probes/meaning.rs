@@ -9,9 +9,9 @@ use super::{Destination, failures};
 use crate::advice;
 use crate::container::Container;
 use crate::event::Event;
-use crate::requests::ProbeKind;
 use crate::situation::Situation;
 use crate::wording::probe::ProbeError;
+use injector::ProbeKind;
 
 /// The annotation that Istio's injector writes.
 const ISTIO_STATUS: &str = "sidecar.istio.io/status";
@@ -208,7 +208,7 @@ impl ProbeContext<'_> {
             return (Reason::Application, true);
         }
         let logged = self.situation.sidecar_log.found();
-        let logged = logged.and_then(|log| failures::last_word(log, self.container.name, self.kind.label()));
+        let logged = logged.and_then(|log| failures::last_word(log, self.container.name, self.kind.word()));
         match logged {
             Some(Reason::Application) => return (Reason::Application, true),
             Some(reason) if reason.status() == status => return (reason, true),
@@ -230,7 +230,7 @@ impl ProbeContext<'_> {
     }
 
     fn path(&self) -> &str {
-        self.container.spec[self.kind.field()]["httpGet"]["path"].as_str().unwrap_or_default()
+        self.container.value[self.kind.field()]["httpGet"]["path"].as_str().unwrap_or_default()
     }
 
     fn entry(&self) -> Entry {
@@ -247,7 +247,8 @@ impl ProbeContext<'_> {
 
     /// Returns true if the probe as it was written is sent over TLS.
     fn is_https(&self) -> bool {
-        let declared = super::declared::original(self.pod, self.container, self.kind);
+        let sent = self.container.probe(self.kind);
+        let declared = sent.and_then(|sent| super::declared::original(self.pod, self.container, sent));
         declared.is_some_and(|probe| probe["httpGet"]["scheme"] == "HTTPS")
     }
 }

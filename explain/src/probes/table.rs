@@ -17,16 +17,16 @@ pub(crate) enum Entry {
 
 /// Returns true if no container of the Pod can answer a rewritten probe.
 pub(crate) fn has_no_sidecar(pod: &Value) -> bool {
-    Container::all(pod).iter().all(|container| container.role != Role::Sidecar)
+    Container::all(pod).iter().all(|container| container.role != Role::Proxy)
 }
 
 /// Looks up the path, without its query.
 pub(crate) fn entry(pod: &Value, path: &str) -> Entry {
     let containers = Container::all(pod);
-    let Some(sidecar) = containers.iter().find(|container| container.role == Role::Sidecar) else {
+    let Some(sidecar) = containers.iter().find(|container| container.role == Role::Proxy) else {
         return Entry::Unknown;
     };
-    let variable = list(&sidecar.spec["env"]).iter().find(|variable| variable["name"] == PROBERS_ENV);
+    let variable = list(&sidecar.value["env"]).iter().find(|variable| variable["name"] == PROBERS_ENV);
     let table = variable.and_then(|variable| variable["value"].as_str());
     let Some(Value::Object(table)) = table.and_then(|text| serde_json::from_str(text).ok()) else {
         return Entry::Unknown;

@@ -1,23 +1,29 @@
 //! A probe of a port that has a name, which the container does not declare.
 
-use serde_json::Value;
+use injector::{Handler, HandlerKind, Probe, ProbeKind};
 
 use super::{ProbeRow, State};
 use crate::advice;
 use crate::container::Container;
-use crate::requests::{ProbeKind, named_port};
 use crate::wording::probe::ProbeError;
 
 /// Returns the name of the port to which kubelet sends a probe, if the container does not declare
 /// it.
-pub(super) fn name<'a>(container: &Container<'_>, sent: &'a Value) -> Option<&'a str> {
+pub(super) fn name<'a>(container: &Container<'_>, sent: Probe<'a>) -> Option<&'a str> {
     // kubelet also accepts a number in quotes.
-    let is_undeclared = |name: &&str| named_port(container, name).is_none() && name.parse::<u16>().is_err();
+    let is_undeclared = |name: &&str| container.named_port(name).is_none() && name.parse::<u16>().is_err();
     port_name(sent).filter(is_undeclared)
 }
 
-fn port_name(sent: &Value) -> Option<&str> {
-    ["httpGet", "tcpSocket"].into_iter().find_map(|handler| sent[handler]["port"].as_str())
+fn port_name(sent: Probe<'_>) -> Option<&str> {
+    let handler = sent.handler()?;
+    match handler {
+        Handler::Network(HandlerKind::HttpGet | HandlerKind::TcpSocket, _) => handler.port()?.as_str(),
+        Handler::Network(HandlerKind::Grpc, _)
+        | Handler::Exec(_)
+        | Handler::Sleep(_)
+        | Handler::Unknown(_) => None,
+    }
 }
 
 /// kubelet cannot perform the probe, so a container with such a liveness probe is not restarted.
