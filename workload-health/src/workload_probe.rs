@@ -14,12 +14,14 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{self, Checked, Findings, Object};
 pub use http_get::WorkloadHttpGet;
-use probe::ports;
+use probe::{HandlerKind, ports};
 
 /// The path of the probe in its document.
 const PATH: &str = "spec.probe";
-/// The handlers, in the order in which errors list them.
-const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
+/// The handlers, in the order in which errors list them: `exec`, which is `None`, and each kind of
+/// request over the network.
+const HANDLERS: [Option<HandlerKind>; HandlerKind::ALL.len() + 1] =
+    [Some(HandlerKind::HttpGet), Some(HandlerKind::TcpSocket), None, Some(HandlerKind::Grpc)];
 /// The other fields of the probe.
 const SETTINGS: [&str; 5] =
     ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
@@ -118,7 +120,7 @@ impl WorkloadProbe {
     /// Reads the probe as part of a larger document.
     pub(crate) fn read(value: &Value, findings: &mut Findings) -> Option<Self> {
         let object = Object::new(value, PATH, findings)?;
-        let known: Vec<&str> = SETTINGS.into_iter().chain(HANDLERS).collect();
+        let known: Vec<&str> = SETTINGS.into_iter().chain(HANDLERS.map(handler_name)).collect();
         object.warn_unknown(&known, findings);
         let seconds =
             |name, default, findings: &mut Findings| u64::from(object.int32(name, default, findings));
@@ -176,27 +178,37 @@ impl WorkloadProbe {
     }
 }
 
+fn handler_name(kind: Option<HandlerKind>) -> &'static str {
+    kind.map_or("exec", HandlerKind::name)
+}
+
 /// Requires exactly one handler. If there are several, all are read, so that all their errors are
 /// listed.
 fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
-    let found: Vec<&str> = HANDLERS.into_iter().filter(|name| object.contains_key(name)).collect();
+    let found: Vec<_> =
+        HANDLERS.into_iter().filter(|kind| object.contains_key(handler_name(*kind))).collect();
     if found.len() != 1 {
-        let words = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        let text = format!("exactly one of {} is required, found {words}", HANDLERS.join(", "));
+        let names: Vec<&str> = found.iter().copied().map(handler_name).collect();
+        let words = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let all = HANDLERS.map(handler_name).join(", ");
+        let text = format!("exactly one of {all} is required, found {words}");
         findings.error(object.path(), text);
     }
     let mut handler = None;
-    for name in found {
+    for kind in found {
+        let name = handler_name(kind);
         if object.value(name).is_none() {
             findings.error(&object.field_path(name), "must not be empty");
             continue;
         }
         let Some(fields) = object.object(name, findings) else { continue };
-        handler = match name {
-            "httpGet" => WorkloadHttpGet::read(&fields, findings).map(WorkloadHandler::HttpGet),
-            "tcpSocket" => tcp_socket(&fields, findings),
-            "grpc" => grpc(&fields, findings),
-            _ => exec(&fields, findings),
+        handler = match kind {
+            Some(HandlerKind::HttpGet) => {
+                WorkloadHttpGet::read(&fields, findings).map(WorkloadHandler::HttpGet)
+            }
+            Some(HandlerKind::TcpSocket) => tcp_socket(&fields, findings),
+            Some(HandlerKind::Grpc) => grpc(&fields, findings),
+            None => exec(&fields, findings),
         };
     }
     handler

@@ -323,7 +323,8 @@ fn any_json() -> impl Strategy<Value = Value> {
         ".{0,8}".prop_map(Value::from),
         Just(json!("HTTPS")),
     ];
-    let known = [super::SETTINGS.as_slice(), super::HANDLERS.as_slice()].concat();
+    let handlers = super::HANDLERS.map(super::handler_name);
+    let known = [super::SETTINGS.as_slice(), handlers.as_slice()].concat();
     let key = prop_oneof![
         prop::sample::select(known).prop_map(str::to_owned),
         prop::sample::select(vec![
