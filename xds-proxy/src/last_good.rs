@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
-
-use crate::wire::{self, Malformed, bytes_size, put_bytes, put_key};
+use xds::{Malformed, bytes_size, put_bytes, put_key, type_url};
 
 const FORMAT: &[u8] = b"app-health xDS cache 1\n";
 const CHECKSUM_LENGTH: usize = 32;
@@ -130,7 +129,7 @@ impl LastGood {
     pub fn encode(&self, identity: &str) -> Vec<Bytes> {
         let (mut parts, mut head) = (vec![Bytes::new()], BytesMut::new());
         put_bytes(&mut head, 1, identity.as_bytes());
-        for (type_url, good) in self.0.iter().filter(|(type_url, _)| *type_url != wire::SECRET) {
+        for (type_url, good) in self.0.iter().filter(|(type_url, _)| *type_url != type_url::SECRET) {
             put_key(&mut head, 2, good.encoded_size(type_url));
             put_bytes(&mut head, 1, type_url.as_bytes());
             put_bytes(&mut head, 2, good.version.as_bytes());
@@ -169,7 +168,7 @@ impl LastGood {
             return Err(CacheError::Damaged("the checksum differs"));
         }
         let (mut owner, mut types) = (String::new(), BTreeMap::new());
-        for field in wire::fields(&content) {
+        for field in xds::fields(&content) {
             let field = field?;
             match field.number {
                 1 => owner = field.text()?,
@@ -189,7 +188,7 @@ impl LastGood {
 
 fn good_type(message: &Bytes) -> Result<(String, GoodType), Malformed> {
     let (mut type_url, mut good) = (String::new(), GoodType::default());
-    for field in wire::fields(message) {
+    for field in xds::fields(message) {
         let field = field?;
         match field.number {
             1 => type_url = field.text()?,
@@ -207,7 +206,7 @@ fn good_type(message: &Bytes) -> Result<(String, GoodType), Malformed> {
 fn stored_resource(message: &Bytes) -> Result<(String, StoredResource), Malformed> {
     let mut name = String::new();
     let mut stored = StoredResource { version: String::new(), any: Bytes::new() };
-    for field in wire::fields(message) {
+    for field in xds::fields(message) {
         let field = field?;
         match field.number {
             1 => name = field.text()?,

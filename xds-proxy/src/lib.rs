@@ -8,8 +8,6 @@ pub mod last_good;
 mod names;
 pub mod proxy;
 mod type_state;
-pub mod wire;
 
 pub use last_good::{CacheError, LastGood};
 pub use proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxySettings, ProxyView, TypeView, Write};
-pub use wire::Variant;

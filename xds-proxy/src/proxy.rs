@@ -22,11 +22,11 @@ use pacing::Backoff;
 
 use crate::last_good::LastGood;
 use crate::type_state::TypeState;
-use crate::wire::Variant;
 use health::Health;
 pub use storage::Write;
 use storage::{Outcome, Storage};
 use types::{Age, Counters};
+use xds::Variant;
 pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
 
 /// Pauses before connection attempts: the lower bound of all of them, and the first and the largest

@@ -13,9 +13,10 @@ use bytes::Bytes;
 
 use crate::last_good::GoodType;
 use crate::names::Names;
-use crate::wire::{ITEM_LIMIT, Request, Variant, is_complete};
 pub(crate) use content::{Content, from_last_good};
 use verdict::Settled;
+use xds::type_url::is_complete;
+use xds::{ITEM_LIMIT, Request, Variant};
 pub(crate) use verdict::Verdict;
 
 /// How long Envoy waits for a control plane that neither answers nor refuses before it receives the

@@ -13,9 +13,9 @@ fn good() -> LastGood {
         Arc::new(good)
     };
     LastGood(BTreeMap::from([
-        (wire::CLUSTER.to_owned(), of_type(&["a", "b"])),
-        (wire::LISTENER.to_owned(), of_type(&[])),
-        (wire::SECRET.to_owned(), of_type(&["private key"])),
+        (type_url::CLUSTER.to_owned(), of_type(&["a", "b"])),
+        (type_url::LISTENER.to_owned(), of_type(&[])),
+        (type_url::SECRET.to_owned(), of_type(&["private key"])),
     ]))
 }
 
@@ -24,7 +24,7 @@ fn a_file_has_everything_but_secrets() {
     let file = good().encode("node-1").concat();
     assert!(!String::from_utf8_lossy(&file).contains("private key"));
     let mut expected = good();
-    expected.0.remove(wire::SECRET);
+    expected.0.remove(type_url::SECRET);
     assert_eq!(LastGood::decode(file, "node-1"), Ok(expected));
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use xds::type_url::{LISTENER, SECRET};
+use xds::{Request, Variant};
 
 use super::limits;
 use super::types::{Effect, Event};
 use super::{ACK_TIMEOUT, Downstream, LINGER, Proxy, TOO_MANY_NAMES, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream};
 use crate::type_state::{Delivered, TypeState, Verdict};
-use crate::wire::{LISTENER, Request, SECRET, Variant};
 
 /// Longest text of a NACK that is kept, in characters.
 const TEXT_LIMIT: usize = 1024;

@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pacing::exponential;
+use xds::type_url::{HEALTH_INFORMATION, PROBE};
 
 use super::types::{Effect, Event, HealthEvent};
 use super::{Proxy, Upstream};
 
-/// Type URLs that belong to the health reporter.
-const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
-const PROBE: &str = "type.googleapis.com/app_health.v1.Probe";
 /// Reports follow Envoy's request for listeners, as in Istio, or this time after the first request:
 /// an Envoy with static listeners sends none.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,7 +60,7 @@ pub(super) struct Health {
 
 impl Health {
     pub(super) fn is_own(&self, type_url: &str) -> bool {
-        type_url == HEALTH_INFORMATION || type_url == PROBE
+        [HEALTH_INFORMATION, PROBE].contains(&type_url)
     }
 
     pub(super) fn opened(&mut self, server: String) {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use xds::type_url::SECRET;
+use xds::ITEM_LIMIT;
+
 use super::types::{Effect, Event};
 use super::{Proxy, TYPE_LIMIT};
 use crate::last_good::GoodType;
 use crate::type_state::TypeState;
-use crate::wire::{ITEM_LIMIT, SECRET};
 
 /// Maximum size of the stored resources of one type, and of all types, in bytes.
 pub(super) const TYPE_SIZE: usize = 48 << 20;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use xds::Variant;
 
 use super::storage::Write;
-use crate::wire::Variant;
 
 /// Settings of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]

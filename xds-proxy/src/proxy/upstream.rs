@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use xds::Response;
 
 use super::types::{Effect, Event};
 use super::{CONFIRM_INTERVAL, MIN_DELAY, Open, Proxy, STABLE_AFTER, TOO_MANY_NAMES, Upstream};
 use crate::type_state::{Content, Delivered, ServerNonce, TypeState};
-use crate::wire::Response;
 
 impl Proxy {
     pub(super) fn upstream_opened(

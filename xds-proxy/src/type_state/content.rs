@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use xds::{DeltaResource, Resource, Response, Variant};
 
 use crate::last_good::{GoodType, StoredResource};
-use crate::wire::{DeltaResource, Resource, Response, Variant};
 
 /// Content of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]

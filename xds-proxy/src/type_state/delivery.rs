@@ -2,10 +2,10 @@
 //! the response.
 
 use bytes::Bytes;
+use xds::{Response, Variant};
 
 use super::{Content, Delivered, TypeState};
 use crate::last_good::GoodType;
-use crate::wire::{Response, Variant};
 
 impl TypeState {
     /// Records a response that is sent to Envoy. `good` is the last good configuration. Returns the

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use xds::{Request, Variant};
+
 use super::{Content, ServerNonce, ServerVersion, TypeState, WILDCARD};
 use crate::last_good::GoodType;
-use crate::wire::{Request, Variant};
 
 /// The version of each resource that Envoy holds, for a new upstream stream. A control plane that has
 /// never sent this version sends the resource again, or removes it.

@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
+use xds::{Request, Variant};
+
 use super::{Delivered, ServerNonce, ServerVersion, TypeState};
-use crate::wire::{Request, Variant};
 
 /// What a request says about one response.
 #[derive(Debug)]

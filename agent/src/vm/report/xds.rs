@@ -20,7 +20,7 @@ use tonic::{Code, Status, Streaming};
 use workload_health::State;
 use workload_health::health_report::printable;
 use workload_health::reporter::Report;
-use xds_proxy::Variant;
+use ::xds::Variant;
 
 use super::connection::Connection;
 use crate::args::Xds;

@@ -11,8 +11,8 @@ use serving::watched::Watched;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 use workload_health::health_report::printable;
-use xds_proxy::Variant;
-use xds_proxy::wire::{DeltaResource, Request, Response, SECRET, put_bytes};
+use xds::type_url::SECRET;
+use xds::{DeltaResource, Request, Response, Variant, put_bytes};
 
 use super::frames::{Messages, Parts};
 use crate::vm::report::tls::{TlsContent, TlsFiles};

@@ -15,7 +15,7 @@ use tokio::time::{Duration, sleep};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::{debug, warn};
-use xds_proxy::Variant;
+use xds::Variant;
 
 use super::frames::{MessageBody, Messages, Parts};
 use super::secrets::{self, Secrets};

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{info, warn};
 use workload_health::health_report::printable;
-use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView, Variant};
+use xds::Variant;
+use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView};
 
 use super::EncodeNode;
 use super::cache_writer::CacheWriter;

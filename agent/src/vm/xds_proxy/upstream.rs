@@ -15,7 +15,7 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::{Code, Status};
 use workload_health::health_report::printable;
-use xds_proxy::Variant;
+use xds::Variant;
 
 use super::frames::{MessageBody, Messages, Parts};
 use super::server;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use workload_health::health_report::printable;
-use xds_proxy::{ProxyView, TypeView, Variant};
+use xds::Variant;
+use xds_proxy::{ProxyView, TypeView};
 
 use crate::state::age_text;
 

@@ -1,10 +1,9 @@
 //! Health reports on the stream of Envoy, and control planes that end a stream because of them.
 
+use xds::type_url::{CLUSTER, HEALTH_INFORMATION as REPORT, LISTENER};
+
 use super::super::*;
 use super::support::{BOTH, HOUR, Tested, configured, request};
-use crate::wire::{CLUSTER, LISTENER};
-
-const REPORT: &str = "type.googleapis.com/istio.v1.HealthInformation";
 
 #[test]
 fn health_follows_the_listener_request_and_is_hidden_from_envoy() {

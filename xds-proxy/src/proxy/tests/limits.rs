@@ -1,10 +1,12 @@
 //! Floods of resources and names: memory stays bounded, and what fits is still passed on and stored.
 
+use xds::type_url::CLUSTER;
+use xds::{DeltaResource, ITEM_LIMIT, Request, Response, put_bytes};
+
 use super::super::limits::{NAMES_SIZE, RESOURCES, TOTAL_SIZE, TYPE_SIZE};
 use super::super::*;
 use super::support::{BOTH, EDS, IDENTITY, Tested, configured, request};
 use crate::last_good::LastGood;
-use crate::wire::{CLUSTER, DeltaResource, ITEM_LIMIT, Request, Response, put_bytes};
 
 const MIB: usize = 1 << 20;
 const ROUTE: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";

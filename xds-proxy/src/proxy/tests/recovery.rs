@@ -1,9 +1,11 @@
 //! What Envoy holds, and what the control plane learns of it, when a stream is lost or the cache is used
 //! between a response and its acknowledgement.
 
+use xds::type_url::CLUSTER;
+use xds::Response;
+
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, Tested, configured, request, unversioned};
-use crate::wire::{CLUSTER, Response};
 
 const MIB: usize = 1 << 20;
 

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use super::super::*;
 use super::support::{IDENTITY, MAX_AGE, content_of};
 use crate::last_good::{LastGood, StoredResource};
-use crate::wire::is_complete;
 use envoy::Envoy;
 use server::Server;
+use xds::type_url::is_complete;
 
 /// Faulty steps of one case, and the limit of the steps without faults.
 const FAULTY_STEPS: usize = 300;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use xds::type_url::{CLUSTER, LISTENER, SECRET};
+
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, MAX_AGE, Tested, configured, unversioned, without_version};
-use crate::wire::{CLUSTER, LISTENER, SECRET};
 
 #[test]
 fn the_first_request_carries_both_nodes_merged() {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use xds::type_url::CLUSTER;
+use xds::{DeltaResource, Request, Response, put_bytes};
 
 use super::super::*;
 use crate::last_good::LastGood;
-use crate::wire::{CLUSTER, DeltaResource, Request, Response, put_bytes};
 
-pub(super) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(super) use xds::type_url::ENDPOINT as EDS;
 pub(super) const BOTH: [Variant; 2] = [Variant::Sotw, Variant::Delta];
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 pub(super) const IDENTITY: &str = "node-1";
@@ -27,7 +28,7 @@ pub(super) fn any(name: &str, content: &str) -> Bytes {
 
 /// Returns the content of a resource that [`any`] has encoded.
 pub(super) fn content_of(any: &Bytes) -> String {
-    let fields = |message: &Bytes| crate::wire::fields(message).map(Result::unwrap).collect::<Vec<_>>();
+    let fields = |message: &Bytes| xds::fields(message).map(Result::unwrap).collect::<Vec<_>>();
     let value = fields(any).pop().unwrap().bytes().unwrap();
     fields(&value).pop().unwrap().text().unwrap()
 }

@@ -2,9 +2,10 @@
 //! while some of them warm, and the next one has the error of the last rejected response, also if it has
 //! accepted a newer one.
 
+use xds::type_url::CLUSTER;
+
 use super::super::*;
 use super::support::{EDS, HOUR, Tested, any, configured, request};
-use crate::wire::CLUSTER;
 
 /// What Envoy does with the responses c2, c3, ….
 struct Case {

@@ -1,9 +1,11 @@
 //! A version says something only to the upstream stream that has sent it. Another server, or the same one
 //! after a restart, counts from 1 again and would take it for its own.
 
+use xds::type_url::CLUSTER;
+use xds::Response;
+
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, Tested, configured, request, unversioned};
-use crate::wire::{CLUSTER, Response};
 
 /// An Envoy that started from the cache, and whose control plane can be reached now.
 fn reconnected(variant: Variant) -> Tested {
@@ -62,7 +64,7 @@ fn a_control_plane_that_counts_from_1_again_is_not_mistaken_for_the_one_before()
                 Variant::Sotw => Response::sotw(CLUSTER, "c1", [&*other]),
                 Variant::Delta => {
                     let resource =
-                        crate::wire::DeltaResource { name: "a", version: &stored.version, any: &other };
+                        xds::DeltaResource { name: "a", version: &stored.version, any: &other };
                     Response::delta(CLUSTER, "c1", [resource])
                 }
             };

@@ -1,7 +1,7 @@
 use bytes::BytesMut;
+use xds::put_bytes;
 
 use super::*;
-use crate::wire::put_bytes;
 
 /// Returns a response with resources of these names, each of 100 bytes and more.
 fn message(names: &[&str]) -> Bytes {

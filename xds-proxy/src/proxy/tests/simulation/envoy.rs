@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{Bytes, BytesMut};
+use xds::type_url::{CLUSTER, LISTENER, is_complete};
+use xds::{Request, Response, Variant, put_bytes};
 
 use super::super::support::{EDS, content_of};
 use super::server::{REJECTED, Resources, TYPES};
-use crate::wire::{CLUSTER, LISTENER, Request, Response, Variant, is_complete, put_bytes};
 
 /// What a response did.
 struct Processed {

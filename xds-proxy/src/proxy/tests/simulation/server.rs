@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use xds::type_url::{CLUSTER, LISTENER, is_complete};
+use xds::{DeltaResource, Request, Response, Variant};
 
 use super::super::support::{EDS, any};
-use crate::wire::{CLUSTER, DeltaResource, LISTENER, Request, Response, Variant, is_complete};
 
 pub(super) type Resources = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
@@ -190,7 +191,7 @@ impl Server {
                 let mut message = Response::delta(of_type, &version, resources).to_vec();
                 for name in subscription.sent.keys().filter(|name| !wanted.contains_key(*name)) {
                     let mut removed = bytes::BytesMut::new();
-                    crate::wire::put_bytes(&mut removed, 6, name.as_bytes());
+                    xds::put_bytes(&mut removed, 6, name.as_bytes());
                     message.extend_from_slice(&removed);
                 }
                 message.into()

@@ -6,31 +6,31 @@ use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 /// Bytes that are not a protobuf message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid protobuf message: {0}")]
-pub struct Malformed(pub(super) &'static str);
+pub struct Malformed(&'static str);
 
 /// One field of a message.
-pub(crate) struct Field {
-    pub(crate) number: u64,
+pub struct Field {
+    pub number: u64,
     /// Content of a field with a length; `None` for numbers.
-    pub(super) content: Option<Bytes>,
+    pub(crate) content: Option<Bytes>,
     /// Key and content as received.
-    pub(super) raw: Bytes,
+    pub(crate) raw: Bytes,
 }
 
 impl Field {
     /// Returns the content as a message or a byte string.
-    pub(crate) fn bytes(self) -> Result<Bytes, Malformed> {
+    pub fn bytes(self) -> Result<Bytes, Malformed> {
         self.content.ok_or(Malformed("a number instead of a string or message"))
     }
 
     /// Returns the content as text.
-    pub(crate) fn text(self) -> Result<String, Malformed> {
+    pub fn text(self) -> Result<String, Malformed> {
         String::from_utf8(self.bytes()?.into()).map_err(|_| Malformed("a string that is not UTF-8"))
     }
 }
 
 /// Returns the fields of a message in their order.
-pub(crate) fn fields(message: &Bytes) -> impl Iterator<Item = Result<Field, Malformed>> {
+pub fn fields(message: &Bytes) -> impl Iterator<Item = Result<Field, Malformed>> {
     let mut rest = message.clone();
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -75,19 +75,19 @@ pub fn put_bytes(to: &mut BytesMut, number: u64, content: &[u8]) {
 }
 
 /// Like [`put_bytes`], unless the content is empty, which protobuf does not write.
-pub(super) fn put_nonempty(to: &mut BytesMut, number: u64, content: &[u8]) {
+pub(crate) fn put_nonempty(to: &mut BytesMut, number: u64, content: &[u8]) {
     if !content.is_empty() {
         put_bytes(to, number, content);
     }
 }
 
 /// Appends the key and the length of a string, byte or message field.
-pub(crate) fn put_key(to: &mut BytesMut, number: u64, length: usize) {
+pub fn put_key(to: &mut BytesMut, number: u64, length: usize) {
     encode_varint(number << 3 | 2, to);
     encode_varint(length.try_into().unwrap_or(u64::MAX), to);
 }
 
 /// Returns the size that [`put_bytes`] appends for a content of this length and a number below 16.
-pub(crate) fn bytes_size(length: usize) -> usize {
+pub fn bytes_size(length: usize) -> usize {
     1 + encoded_len_varint(length.try_into().unwrap_or(u64::MAX)) + length
 }

@@ -2,8 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::fields::{Malformed, fields, put_bytes, put_nonempty};
-use super::{ITEM_LIMIT, RESOURCE, TEXT_LIMIT, Variant};
+use crate::fields::{Malformed, fields, put_bytes, put_nonempty};
+use crate::type_url::RESOURCE;
+use crate::{ITEM_LIMIT, TEXT_LIMIT, Variant};
 
 /// One resource of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Response {
     }
 
     /// Like [`Response::nonce_suffix`], for the version of a response in state of the world.
-    pub(crate) fn version_suffix(version: &str) -> Bytes {
+    pub fn version_suffix(version: &str) -> Bytes {
         let mut to = BytesMut::new();
         put_bytes(&mut to, 1, version.as_bytes());
         to.freeze()

@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::fields::{Field, Malformed, fields, put_bytes, put_nonempty};
-use super::{ITEM_LIMIT, Variant};
+use crate::fields::{Field, Malformed, fields, put_bytes, put_nonempty};
+use crate::{ITEM_LIMIT, Variant};
 
 /// A request of Envoy, in either variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 use bytes::{Bytes, BytesMut};
 
+use crate::type_url::CLUSTER;
+
 use super::*;
 
 fn message(fields: &[(u64, &[u8])]) -> Bytes {
