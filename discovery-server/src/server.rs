@@ -3,11 +3,9 @@
 
 mod client_hello;
 mod connection;
-mod flow_controlled_body;
 mod handshakes;
 mod peer;
 mod permits;
-mod requests;
 mod shared;
 mod stream_task;
 

@@ -10,4 +10,4 @@ pub mod objects;
 pub mod snapshot;
 pub mod stream;
 pub mod view;
-pub mod xds;
+pub mod wire;

@@ -1,10 +1,13 @@
-//! Decoded xDS requests and responses to be encoded. `crate::xds` converts them from and to bytes.
+//! Decoded xDS requests and responses to be encoded. `crate::wire` converts them from and to bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use workload_health::health_report::printable;
+pub use xds::Variant;
+use xds::type_url;
 
 use crate::entries::{Node, Report};
 
@@ -29,33 +32,28 @@ pub enum TypeUrl {
 }
 
 impl TypeUrl {
-    const CLUSTER: &'static str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-    const ENDPOINT: &'static str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-    const LISTENER: &'static str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-    const ROUTE: &'static str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
-
     /// Parses a type URL. Every text is accepted.
     pub fn parse(text: &str) -> Self {
         match text {
-            Self::CLUSTER => Self::Cluster,
-            Self::ENDPOINT => Self::Endpoint,
-            Self::LISTENER => Self::Listener,
-            Self::ROUTE => Self::Route,
-            workload_health::health_report::PROBE_TYPE => Self::Probe,
-            workload_health::health_report::HEALTH_INFORMATION => Self::Health,
-            other => Self::Other(workload_health::health_report::printable(other)),
+            type_url::CLUSTER => Self::Cluster,
+            type_url::ENDPOINT => Self::Endpoint,
+            type_url::LISTENER => Self::Listener,
+            type_url::ROUTE => Self::Route,
+            type_url::PROBE => Self::Probe,
+            type_url::HEALTH_INFORMATION => Self::Health,
+            other => Self::Other(printable(other)),
         }
     }
 
     /// Returns the type URL.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Cluster => Self::CLUSTER,
-            Self::Endpoint => Self::ENDPOINT,
-            Self::Listener => Self::LISTENER,
-            Self::Route => Self::ROUTE,
-            Self::Probe => workload_health::health_report::PROBE_TYPE,
-            Self::Health => workload_health::health_report::HEALTH_INFORMATION,
+            Self::Cluster => type_url::CLUSTER,
+            Self::Endpoint => type_url::ENDPOINT,
+            Self::Listener => type_url::LISTENER,
+            Self::Route => type_url::ROUTE,
+            Self::Probe => type_url::PROBE,
+            Self::Health => type_url::HEALTH_INFORMATION,
             Self::Other(text) => text,
         }
     }
@@ -78,15 +76,6 @@ impl TypeUrl {
             Self::Other(_) => "other",
         }
     }
-}
-
-/// The two variants of the xDS protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// State of the world (SotW): `StreamAggregatedResources`.
-    Sotw,
-    /// Incremental (delta): `DeltaAggregatedResources`.
-    Delta,
 }
 
 /// A discovery request. Texts of the peer that are logged or shown are already cut to 256 printable

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::entries::{PanicThreshold, Preserved, Timestamp, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service};
-use crate::xds::{self, ClusterSpec};
+use crate::wire::{self, ClusterSpec};
 
 use changes::Changes;
 pub use changes::SnapshotId;
@@ -324,7 +324,7 @@ impl BuiltService {
 
 impl Cluster {
     fn new(service: &Service, name: &str, port: &Port, members: &Members, before: Option<&Self>) -> Self {
-        let any = xds::cluster(&ClusterSpec {
+        let any = wire::cluster(&ClusterSpec {
             name,
             http2: matches!(port.protocol, Protocol::Http2 | Protocol::Grpc),
         });

@@ -3,7 +3,7 @@
 //! The module does no I/O: requests, snapshots and messages from the registry are inputs, responses
 //! and reports are effects, and time is an argument. There is no queue: at most one response of
 //! each type is unacknowledged, and the next response is computed as the difference between what
-//! the peer has and the newest snapshot. Encoding (`crate::xds`), sockets (`server`) and the effect
+//! the peer has and the newest snapshot. Encoding (`crate::wire`), sockets (`server`) and the effect
 //! of reports (`entries`) are elsewhere.
 
 mod outbound;
@@ -21,7 +21,7 @@ use crate::entries::{Code, Node, Report, StreamCommand};
 use crate::message::{Request, Resource, ResourceSubscription, Response, TypeUrl, Variant, Version};
 use crate::objects::Group;
 use crate::snapshot::{Snapshot, Viewer, hash};
-use crate::xds;
+use crate::wire;
 
 use outbound::OutboundSubscriptions;
 pub use subscription::SubscriptionView;
@@ -199,12 +199,12 @@ impl AdsStream {
                 effects.push(Effect::Event(Event::Nacked { type_url, text, is_new }));
             }
             RequestResult::TooManyUnknown => {
-                let limit = xds::UNKNOWN_NAMES_LIMIT;
+                let limit = wire::UNKNOWN_NAMES_LIMIT;
                 let text = format!("resource_names: more than {limit} names do not exist");
                 effects.push(Effect::Close(Code::InvalidArgument, text));
             }
             RequestResult::TooMany => {
-                let text = format!("resource_names: more than {} or 4 MiB on one stream", xds::NAMES_LIMIT);
+                let text = format!("resource_names: more than {} or 4 MiB on one stream", wire::NAMES_LIMIT);
                 effects.push(Effect::Close(Code::InvalidArgument, text));
             }
         }
@@ -279,7 +279,7 @@ impl AdsStream {
         let nonce = self.nonce();
         let version = group.as_ref().map_or_else(String::new, |group| group.probe_version.clone());
         let probe = group.and_then(|group| group.group.probe.as_ref().map(WorkloadProbe::to_json));
-        let any = xds::probe_config(&Hello { session, heartbeat, probe }.to_json());
+        let any = wire::probe_config(&Hello { session, heartbeat, probe }.to_json());
         let resource = Resource {
             name: PROBE_NAME.into(),
             version: Version { hash: hash([version.as_bytes()]), endpoints: None },

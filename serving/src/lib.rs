@@ -4,6 +4,8 @@
 pub mod environment;
 pub mod exit;
 pub mod files;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod http_server;
 pub mod local_host;
 pub mod log_limiter;

@@ -20,7 +20,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("injector", &["enum-table", "probe"]),
     ("lint", &["injector"]),
     ("explain", &["enum-table", "injector", "probe"]),
-    ("discovery", &["pacing", "probe", "workload-health"]),
+    ("discovery", &["pacing", "probe", "workload-health", "xds"]),
     ("serving", &["pacing"]),
     ("address", &[]),
     ("readiness", &["address", "enum-table"]),

@@ -12,11 +12,6 @@ use serde_json::{Map, Value, json};
 use crate::fields::{excerpt, whole_number};
 use crate::health_state::State;
 
-/// The type URL of a health report (istio `pkg/model/xds.go`).
-pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
-/// The type URL of [`Hello`], which only the app-health discovery server sends.
-pub const PROBE_TYPE: &str = "type.googleapis.com/app_health.v1.Probe";
-
 // Keys of `node.metadata`; the two that begin with APP_HEALTH are ours, the others are Istio's.
 pub const NAMESPACE: &str = "NAMESPACE";
 pub const SERVICE_ACCOUNT: &str = "SERVICE_ACCOUNT";

@@ -26,8 +26,8 @@ use health::Health;
 pub use storage::Write;
 use storage::{Outcome, Storage};
 use types::{Age, Counters};
-use xds::Variant;
 pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
+use xds::Variant;
 
 /// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
 /// upper bound.

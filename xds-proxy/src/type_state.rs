@@ -15,9 +15,9 @@ use crate::last_good::GoodType;
 use crate::names::Names;
 pub(crate) use content::{Content, from_last_good};
 use verdict::Settled;
+pub(crate) use verdict::Verdict;
 use xds::type_url::is_complete;
 use xds::{ITEM_LIMIT, Request, Variant};
-pub(crate) use verdict::Verdict;
 
 /// How long Envoy waits for a control plane that neither answers nor refuses before it receives the
 /// last good configuration.

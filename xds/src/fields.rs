@@ -1,71 +1,107 @@
-//! The top-level fields of a protobuf message.
+//! The fields of a protobuf message.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use std::ops::Range;
+
+use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 /// Bytes that are not a protobuf message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid protobuf message: {0}")]
-pub struct Malformed(&'static str);
+pub struct Malformed(pub(crate) &'static str);
 
 /// One field of a message.
-pub struct Field {
+pub struct Field<'a> {
+    message: &'a Bytes,
     pub number: u64,
-    /// Content of a field with a length; `None` for numbers.
-    pub(crate) content: Option<Bytes>,
-    /// Key and content as received.
-    pub(crate) raw: Bytes,
+    /// Where key and content are.
+    raw: Range<usize>,
+    content: Content,
 }
 
-impl Field {
-    /// Returns the content as a message or a byte string.
-    pub fn bytes(self) -> Result<Bytes, Malformed> {
-        self.content.ok_or(Malformed("a number instead of a string or message"))
+/// The content of a field.
+enum Content {
+    /// A varint, or the bits of a fixed number.
+    Number(u64),
+    /// Where a string or a message is.
+    Bytes(Range<usize>),
+}
+
+impl<'a> Field<'a> {
+    /// Returns key and content as received.
+    pub fn raw(&self) -> &'a [u8] {
+        self.message.get(self.raw.clone()).unwrap_or_default()
+    }
+
+    /// Returns the content as a message or a byte string, which shares the memory of the message.
+    pub fn bytes(&self) -> Result<Bytes, Malformed> {
+        Ok(self.message.slice(self.range()?))
     }
 
     /// Returns the content as text.
-    pub fn text(self) -> Result<String, Malformed> {
-        String::from_utf8(self.bytes()?.into()).map_err(|_| Malformed("a string that is not UTF-8"))
+    pub fn text(&self) -> Result<String, Malformed> {
+        let content = self.message.get(self.range()?).unwrap_or_default();
+        let text = std::str::from_utf8(content).map_err(|_| Malformed("a string that is not UTF-8"))?;
+        Ok(text.to_owned())
+    }
+
+    /// Returns a varint, or the bits of a fixed number.
+    pub fn integer(&self) -> Result<u64, Malformed> {
+        match self.content {
+            Content::Number(number) => Ok(number),
+            Content::Bytes(_) => Err(Malformed("a string or message instead of a number")),
+        }
+    }
+
+    fn range(&self) -> Result<Range<usize>, Malformed> {
+        match &self.content {
+            Content::Bytes(range) => Ok(range.clone()),
+            Content::Number(_) => Err(Malformed("a number instead of a string or message")),
+        }
     }
 }
 
 /// Returns the fields of a message in their order.
-pub fn fields(message: &Bytes) -> impl Iterator<Item = Result<Field, Malformed>> {
-    let mut rest = message.clone();
+pub fn fields(message: &Bytes) -> impl Iterator<Item = Result<Field<'_>, Malformed>> {
+    let mut rest: &[u8] = message;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let field = next(&mut rest);
+        let field = next(message, &mut rest);
         if field.is_err() {
-            rest = Bytes::new();
+            rest = &[];
         }
         Some(field)
     })
 }
 
-fn next(rest: &mut Bytes) -> Result<Field, Malformed> {
-    let varint = |rest: &mut Bytes| decode_varint(rest).map_err(|_| Malformed("an incomplete number"));
-    let before = rest.clone();
+fn next<'a>(message: &'a Bytes, rest: &mut &'a [u8]) -> Result<Field<'a>, Malformed> {
+    const INCOMPLETE: Malformed = Malformed("an incomplete field");
+    let varint = |rest: &mut &[u8]| decode_varint(rest).map_err(|_| Malformed("an incomplete number"));
+    let start = message.len() - rest.len();
     let key = varint(rest)?;
-    let fixed = |rest: &mut Bytes, length: usize| {
-        (rest.len() >= length).then(|| rest.split_to(length)).ok_or(Malformed("an incomplete field"))
-    };
     let content = match key & 7 {
-        0 => {
-            varint(rest)?;
-            None
+        0 => Content::Number(varint(rest)?),
+        1 => {
+            let (bits, after) = rest.split_first_chunk().ok_or(INCOMPLETE)?;
+            *rest = after;
+            Content::Number(u64::from_le_bytes(*bits))
         }
-        1 => fixed(rest, 8).map(|_| None)?,
         2 => {
-            let length = usize::try_from(varint(rest)?).map_err(|_| Malformed("an incomplete field"))?;
-            Some(fixed(rest, length)?)
+            let length = usize::try_from(varint(rest)?).map_err(|_| INCOMPLETE)?;
+            let at = message.len() - rest.len();
+            (_, *rest) = rest.split_at_checked(length).ok_or(INCOMPLETE)?;
+            Content::Bytes(at..at + length)
         }
-        5 => fixed(rest, 4).map(|_| None)?,
+        5 => {
+            let (bits, after) = rest.split_first_chunk().ok_or(INCOMPLETE)?;
+            *rest = after;
+            Content::Number(u32::from_le_bytes(*bits).into())
+        }
         _ => return Err(Malformed("an unknown wire type")),
     };
-    let raw = before.slice(..before.len() - rest.remaining());
-    Ok(Field { number: key >> 3, content, raw })
+    Ok(Field { message, number: key >> 3, raw: start..message.len() - rest.len(), content })
 }
 
 /// Appends a string, byte or message field.
@@ -79,6 +115,18 @@ pub(crate) fn put_nonempty(to: &mut BytesMut, number: u64, content: &[u8]) {
     if !content.is_empty() {
         put_bytes(to, number, content);
     }
+}
+
+/// Appends an enum, integer or bool field.
+pub(crate) fn put_integer(to: &mut BytesMut, number: u64, content: u64) {
+    encode_varint(number << 3, to);
+    encode_varint(content, to);
+}
+
+/// Appends a field of the type `double`.
+pub(crate) fn put_double(to: &mut BytesMut, number: u64, content: f64) {
+    encode_varint(number << 3 | 1, to);
+    to.put_f64_le(content);
 }
 
 /// Appends the key and the length of a string, byte or message field.

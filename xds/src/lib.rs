@@ -4,13 +4,17 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod fields;
+pub mod health;
+pub mod json;
+mod node;
 mod request;
 mod response;
 pub mod type_url;
 
 pub use fields::{Malformed, bytes_size, fields, put_bytes, put_key};
+pub use node::{Node, ReceivedNode};
 pub use request::Request;
-pub use response::{DeltaResource, Resource, Response};
+pub use response::{Resource, ResourceRef, Response, ResponseHead, any, parse_any};
 
 /// Maximum number of resources and names of one message that are read. More of them would take more
 /// memory than the message itself.

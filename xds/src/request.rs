@@ -2,10 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::fields::{Field, Malformed, fields, put_bytes, put_nonempty};
+use crate::fields::{Field, Malformed, fields, put_bytes, put_integer, put_nonempty};
 use crate::{ITEM_LIMIT, Variant};
 
-/// A request of Envoy, in either variant.
+/// A request of a client, in either variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     pub type_url: String,
@@ -21,14 +21,20 @@ pub struct Request {
     pub unsubscribe: Vec<String>,
     /// `initial_resource_versions`: names with versions.
     pub initial_versions: Vec<(String, String)>,
-    /// The encoded fields of the subscription, and those that the proxy does not know.
+    /// The encoded fields of the subscription, and those that are not known here.
     pub subscription: Bytes,
-    /// True if the request contains more names than [`ITEM_LIMIT`]; the rest was not read.
+    /// True if the request contains more names than the limit; the rest was not read.
     pub is_cut: bool,
 }
 
 impl Request {
+    /// Reads a request with at most [`ITEM_LIMIT`] names.
     pub fn parse(message: &Bytes, variant: Variant) -> Result<Self, Malformed> {
+        Self::parse_limited(message, variant, ITEM_LIMIT)
+    }
+
+    /// Reads a request with at most `limit` names.
+    pub fn parse_limited(message: &Bytes, variant: Variant, limit: usize) -> Result<Self, Malformed> {
         let mut request = Self::default();
         let mut subscription = BytesMut::new();
         for field in fields(message) {
@@ -37,7 +43,7 @@ impl Request {
                 Variant::Delta => request.delta_field(field?, &mut subscription)?,
             }
             let names = request.subscribe.len() + request.unsubscribe.len();
-            request.is_cut = names + request.initial_versions.len() > ITEM_LIMIT;
+            request.is_cut = names + request.initial_versions.len() > limit;
             if request.is_cut {
                 break;
             }
@@ -46,7 +52,7 @@ impl Request {
         Ok(request)
     }
 
-    fn sotw_field(&mut self, field: Field, subscription: &mut BytesMut) -> Result<(), Malformed> {
+    fn sotw_field(&mut self, field: Field<'_>, subscription: &mut BytesMut) -> Result<(), Malformed> {
         match field.number {
             1 => self.version = field.text()?,
             2 => self.node = Some(field.bytes()?),
@@ -54,7 +60,7 @@ impl Request {
             5 => self.nonce = field.text()?,
             6 => self.error = Some(field.bytes()?),
             number => {
-                subscription.extend_from_slice(&field.raw);
+                subscription.extend_from_slice(field.raw());
                 if number == 3 {
                     self.subscribe.push(field.text()?);
                 }
@@ -63,7 +69,7 @@ impl Request {
         Ok(())
     }
 
-    fn delta_field(&mut self, field: Field, subscription: &mut BytesMut) -> Result<(), Malformed> {
+    fn delta_field(&mut self, field: Field<'_>, subscription: &mut BytesMut) -> Result<(), Malformed> {
         match field.number {
             1 => self.node = Some(field.bytes()?),
             2 => self.type_url = field.text()?,
@@ -71,7 +77,7 @@ impl Request {
             6 => self.nonce = field.text()?,
             7 => self.error = Some(field.bytes()?),
             number => {
-                subscription.extend_from_slice(&field.raw);
+                subscription.extend_from_slice(field.raw());
                 match number {
                     3 => self.subscribe.push(field.text()?),
                     4 => self.unsubscribe.push(field.text()?),
@@ -126,6 +132,14 @@ impl Request {
         let status = self.error.as_ref()?;
         let message = fields(status).flatten().find(|field| field.number == 2);
         Some(message.and_then(|field| field.text().ok()).unwrap_or_default())
+    }
+
+    /// Encodes a `google.rpc.Status`.
+    pub fn status(code: u64, message: &str) -> Bytes {
+        let mut to = BytesMut::new();
+        put_integer(&mut to, 1, code);
+        put_nonempty(&mut to, 2, message.as_bytes());
+        to.freeze()
     }
 }
 

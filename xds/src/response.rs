@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::fields::{Malformed, fields, put_bytes, put_nonempty};
+use crate::fields::{Malformed, bytes_size, fields, put_bytes, put_key, put_nonempty};
 use crate::type_url::RESOURCE;
 use crate::{ITEM_LIMIT, TEXT_LIMIT, Variant};
 
@@ -35,11 +35,21 @@ pub struct Response {
     pub size: usize,
 }
 
-/// A resource that the proxy writes in the incremental variant.
-pub struct DeltaResource<'a> {
+/// A resource to write.
+pub struct ResourceRef<'a> {
+    /// Name and version, in the incremental variant only.
     pub name: &'a str,
     pub version: &'a str,
+    /// The encoded `google.protobuf.Any`.
     pub any: &'a [u8],
+}
+
+/// A response to write, without its resources.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResponseHead<'a> {
+    pub type_url: &'a str,
+    pub version: &'a str,
+    pub nonce: &'a str,
 }
 
 impl Response {
@@ -56,7 +66,7 @@ impl Response {
                 response.is_cut = true;
                 continue;
             }
-            if !is_item && field.raw.len() > TEXT_LIMIT && [1, 4, 5].contains(&field.number) {
+            if !is_item && field.raw().len() > TEXT_LIMIT && [1, 4, 5].contains(&field.number) {
                 return Err(Malformed("a version, nonce or type URL of more than 64 KiB"));
             }
             match (variant, field.number) {
@@ -86,42 +96,62 @@ impl Response {
         put_bytes(&mut to, 1, version.as_bytes());
         to.freeze()
     }
+}
 
-    /// Encodes a response in state of the world, without a nonce.
-    pub fn sotw<'a>(type_url: &str, version: &str, resources: impl IntoIterator<Item = &'a [u8]>) -> Bytes {
+impl ResponseHead<'_> {
+    /// Encodes a response; see [`ResponseHead::encode_to`].
+    pub fn encode<'a>(
+        self,
+        variant: Variant,
+        resources: impl IntoIterator<Item = ResourceRef<'a>>,
+        removed: impl IntoIterator<Item = &'a str>,
+    ) -> Bytes {
         let mut to = BytesMut::new();
-        put_nonempty(&mut to, 1, version.as_bytes());
-        for any in resources {
-            put_bytes(&mut to, 2, any);
-        }
-        put_nonempty(&mut to, 4, type_url.as_bytes());
+        self.encode_to(variant, resources, removed, &mut to);
         to.freeze()
     }
 
-    /// Encodes an incremental response, without a nonce.
-    pub fn delta<'a>(
-        type_url: &str,
-        version: &str,
-        resources: impl IntoIterator<Item = DeltaResource<'a>>,
-    ) -> Bytes {
-        let mut to = BytesMut::new();
-        put_nonempty(&mut to, 1, version.as_bytes());
-        for DeltaResource { name, version, any } in resources {
-            let mut resource = BytesMut::with_capacity(any.len() + name.len() + version.len() + 16);
-            put_nonempty(&mut resource, 1, version.as_bytes());
-            put_bytes(&mut resource, 2, any);
-            put_nonempty(&mut resource, 3, name.as_bytes());
-            put_bytes(&mut to, 2, &resource);
+    /// Appends an encoded response. `removed` is written in the incremental variant only.
+    pub fn encode_to<'a>(
+        self,
+        variant: Variant,
+        resources: impl IntoIterator<Item = ResourceRef<'a>>,
+        removed: impl IntoIterator<Item = &'a str>,
+        to: &mut BytesMut,
+    ) {
+        put_nonempty(to, 1, self.version.as_bytes());
+        for ResourceRef { name, version, any } in resources {
+            match variant {
+                Variant::Sotw => put_bytes(to, 2, any),
+                Variant::Delta => {
+                    let optional = |text: &str| if text.is_empty() { 0 } else { bytes_size(text.len()) };
+                    put_key(to, 2, optional(version) + bytes_size(any.len()) + optional(name));
+                    put_nonempty(to, 1, version.as_bytes());
+                    put_bytes(to, 2, any);
+                    put_nonempty(to, 3, name.as_bytes());
+                }
+            }
         }
-        put_nonempty(&mut to, 4, type_url.as_bytes());
-        to.freeze()
+        put_nonempty(to, 4, self.type_url.as_bytes());
+        put_nonempty(to, 5, self.nonce.as_bytes());
+        if variant == Variant::Delta {
+            removed.into_iter().for_each(|name| put_bytes(to, 6, name.as_bytes()));
+        }
     }
 }
 
-/// The name is field 1 of every resource type of Envoy, but that of the wrapper is field 3.
-fn sotw_resource(any: Bytes) -> Result<Resource, Malformed> {
+/// Encodes a `google.protobuf.Any`.
+pub fn any(type_url: &str, value: &[u8]) -> Bytes {
+    let mut to = BytesMut::with_capacity(bytes_size(type_url.len()) + bytes_size(value.len()));
+    put_nonempty(&mut to, 1, type_url.as_bytes());
+    put_nonempty(&mut to, 2, value);
+    to.freeze()
+}
+
+/// Returns type URL and value of an encoded `google.protobuf.Any`.
+pub fn parse_any(any: &Bytes) -> Result<(String, Bytes), Malformed> {
     let (mut type_url, mut value) = (String::new(), Bytes::new());
-    for field in fields(&any) {
+    for field in fields(any) {
         let field = field?;
         match field.number {
             1 => type_url = field.text()?,
@@ -129,6 +159,12 @@ fn sotw_resource(any: Bytes) -> Result<Resource, Malformed> {
             _ => {}
         }
     }
+    Ok((type_url, value))
+}
+
+/// The name is field 1 of every resource type of Envoy, but that of the wrapper is field 3.
+fn sotw_resource(any: Bytes) -> Result<Resource, Malformed> {
+    let (type_url, value) = parse_any(&any)?;
     if type_url == RESOURCE {
         let wrapped = delta_resource(&value)?;
         return Ok(Resource { any, version: String::new(), ..wrapped });

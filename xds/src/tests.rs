@@ -83,10 +83,14 @@ fn names_of_resources() {
 #[test]
 fn written_responses_can_be_read() {
     let (a, b) = (any("a"), any("b"));
-    let sotw = Response::parse(&Response::sotw(CLUSTER, "v1", [&*a, &*b]), Variant::Sotw).unwrap();
+    let head = ResponseHead { type_url: CLUSTER, version: "v1", nonce: "7" };
+    let resources = [("a", &a), ("b", &b)].map(|(name, any)| ResourceRef { name, version: "7", any });
+    let sotw = Response::parse(&head.encode(Variant::Sotw, resources, ["c"]), Variant::Sotw).unwrap();
     assert_eq!(sotw.resources.iter().map(|resource| &*resource.name).collect::<Vec<_>>(), ["a", "b"]);
-    let resources = [DeltaResource { name: "a", version: "7", any: &a }];
-    let delta = Response::parse(&Response::delta(CLUSTER, "v1", resources), Variant::Delta).unwrap();
+    assert_eq!(sotw.removed, Vec::<String>::new());
+    let resources = [ResourceRef { name: "a", version: "7", any: &a }];
+    let delta = Response::parse(&head.encode(Variant::Delta, resources, ["c"]), Variant::Delta).unwrap();
+    assert_eq!((delta.removed, &*delta.nonce), (vec!["c".to_owned()], "7"));
     assert_eq!((&*delta.resources[0].name, &*delta.resources[0].version), ("a", "7"));
     assert_eq!(delta.resources[0].any, a);
 }

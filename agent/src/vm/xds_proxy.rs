@@ -4,12 +4,11 @@
 mod cache_file;
 mod cache_writer;
 mod event_log;
-mod frames;
 mod secrets;
 mod server;
 mod task;
 mod type_table;
-mod upstream;
+pub(super) mod upstream;
 mod view;
 
 use std::path::PathBuf;

@@ -47,8 +47,6 @@ const HEADERS: u32 = 8 << 10;
 /// reconnects.
 const STREAMS: u32 = 16;
 
-const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
 pub(super) async fn accept(
     stream: TcpStream,
@@ -149,10 +147,8 @@ fn handle_request(
     guard: &StreamGuard,
     closing: &CancellationToken,
 ) -> HttpResponse {
-    let variant = match request.uri().path() {
-        SOTW => Variant::Sotw,
-        DELTA => Variant::Delta,
-        _ => return stream_task::error_response(&Status::new(Code::Unimplemented, "unknown method")),
+    let Some(variant) = Variant::of_path(request.uri().path()) else {
+        return stream_task::error_response(&Status::new(Code::Unimplemented, "unknown method"));
     };
     if request.method() != Method::POST {
         return stream_task::error_response(&Status::new(Code::Unimplemented, "HTTP method must be POST"));

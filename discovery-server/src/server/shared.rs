@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
+use serving::grpc::Flow;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::ServerLimits;
-use super::flow_controlled_body::Flow;
 use crate::metrics::Metrics;
 use crate::registry::Handle;
 use discovery::entries::StreamId;

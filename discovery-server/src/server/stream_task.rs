@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
+use serving::grpc::{self, Flow, MessageBody, Messages};
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,16 +18,14 @@ use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
-use super::flow_controlled_body::{Flow, FlowControlledBody};
 use super::peer::{Peer, StreamGuard};
 use super::permits::StreamPermits;
-use super::requests::Requests;
 use crate::metrics::{RefusedReason, StreamKind};
 use discovery::entries::{Code, Input as RegistryInput, Node, StreamCommand, StreamId};
 use discovery::message::{Response, TypeUrl, Variant};
 use discovery::snapshot::Snapshot;
 use discovery::stream::{AdsStream, Effect, Event, Input};
-use discovery::xds;
+use discovery::wire;
 
 /// A client that reads nothing for this long is disconnected.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +59,7 @@ pub(super) fn open(
     };
     let (out, responses) = mpsc::channel(1);
     let (to_stream, from_registry) = mpsc::channel(FROM_REGISTRY);
-    let flow = Flow::new();
+    let flow = Flow::default();
     let certified = peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
     let namespace = certified.map(|certified| certified.identity.namespace.clone());
     let task = StreamTask {
@@ -76,10 +75,11 @@ pub(super) fn open(
         permits,
         peer,
     };
-    let requests = Requests::new(body);
+    let requests = Messages::new(body, wire::MESSAGE_LIMIT);
     let snapshots = shared.registry.snapshots();
     tokio::spawn(task.run(requests, from_registry, snapshots, closing));
-    let body = FlowControlledBody::new(responses, variant, flow);
+    let encode = move |response: Box<Response>| grpc::encoded(|to| wire::encode(*response, variant, to));
+    let body = MessageBody::of_response(responses, flow, encode);
     let mut response = HttpResponse::new(tonic::body::Body::new(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
@@ -109,7 +109,7 @@ type EndReason = Option<Status>;
 impl StreamTask {
     async fn run(
         mut self,
-        requests: Requests<Incoming>,
+        requests: Messages<Incoming>,
         from_registry: mpsc::Receiver<StreamCommand>,
         snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
@@ -130,7 +130,7 @@ impl StreamTask {
 
     async fn serve(
         &mut self,
-        mut requests: Requests<Incoming>,
+        mut requests: Messages<Incoming>,
         mut from_registry: mpsc::Receiver<StreamCommand>,
         mut snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
@@ -140,7 +140,7 @@ impl StreamTask {
             let due = self.ads.next_due().map(|due| self.shared().start + due);
             let timer = due.into_iter().chain(self.check_flow_at).min();
             let input = tokio::select! {
-                request = requests.message() => self.read(request)?,
+                request = requests.next() => self.read(request)?,
                 Some(command) = from_registry.recv() => match command {
                     StreamCommand::Close { code, text } => return Err(Some(status(code, text))),
                     command => Input::Command(command),
@@ -169,25 +169,22 @@ impl StreamTask {
     }
 
     /// Decodes a request; ends the stream if the client certificate has expired.
-    fn read(&self, request: Result<Option<Bytes>, Status>) -> Result<Input, EndReason> {
+    fn read(&self, request: Result<Bytes, Status>) -> Result<Input, EndReason> {
         let metrics = &self.shared().metrics;
-        let bytes = match request {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(None),
-            Err(status) => {
-                if status.code() == GrpcCode::ResourceExhausted {
-                    metrics.refused(RefusedReason::Limit);
-                }
-                return Err(Some(status));
+        let bytes = request.map_err(|status| {
+            if status.code() == GrpcCode::ResourceExhausted {
+                metrics.refused(RefusedReason::Limit);
             }
-        };
+            let text = format!("request: {}", status.message());
+            (status.code() != GrpcCode::Ok).then(|| Status::new(status.code(), text))
+        })?;
         if let Some(Ok(certified)) = &self.peer.certified
             && certified.not_after < OffsetDateTime::now_utc().unix_timestamp()
         {
             metrics.refused(RefusedReason::Identity);
             return Err(Some(Status::unauthenticated("client certificate: expired")));
         }
-        match xds::decode(bytes, self.variant) {
+        match wire::decode(bytes, self.variant) {
             Ok(request) => Ok(Input::Request(Box::new(request))),
             Err(error) => {
                 metrics.refused(RefusedReason::Malformed);

@@ -9,7 +9,7 @@ use super::namespace::Namespaces;
 use crate::entries::{Preserved, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Key, LastEndpoint, Port, Service, Source, Spec};
-use crate::xds::{self, EndpointSpec};
+use crate::wire::{self, EndpointSpec};
 
 /// Prefix of Unix domain socket addresses, which have no port.
 const UNIX: &str = "unix://";
@@ -171,7 +171,7 @@ impl Assignment {
         if let Some(before) = before.filter(|before| before.endpoints == endpoints) {
             return Self { resource: before.resource.clone(), accounted_for, endpoints };
         }
-        let any = xds::assignment(name, &endpoints);
+        let any = wire::assignment(name, &endpoints);
         let version = Version { hash: hash([any.as_ref()]), endpoints: u32::try_from(endpoints.len()).ok() };
         Self { resource: Arc::new(Resource { name: name.clone(), version, any }), accounted_for, endpoints }
     }

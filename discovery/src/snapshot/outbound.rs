@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::hash;
 use crate::message::{Resource, Version};
-use crate::xds;
+use crate::wire;
 
 pub(super) use plan::Upstream;
 use plan::{Forwarding, Plan};
@@ -79,10 +79,10 @@ impl OutboundResources {
             let (listener, route) = (format!("{address}_{port}"), port.to_string());
             let any = match forwarding {
                 Forwarding::Http(hosts) => {
-                    add(&mut resources.routes, &route, xds::route(&route, hosts), &shared.routes);
-                    xds::http_listener(&listener, (address, *port), &route)
+                    add(&mut resources.routes, &route, wire::route(&route, hosts), &shared.routes);
+                    wire::http_listener(&listener, (address, *port), &route)
                 }
-                Forwarding::Tcp(cluster) => xds::tcp_listener(&listener, (address, *port), cluster),
+                Forwarding::Tcp(cluster) => wire::tcp_listener(&listener, (address, *port), cluster),
             };
             add(&mut resources.listeners, &listener, any, &shared.listeners);
         }

@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use ::discovery::entries::{Settings, Timestamp};
 use ::discovery::message::{TypeUrl, Variant};
 use ::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use ::discovery::snapshot::{Snapshot, SnapshotSettings};
 use ::discovery::stream::{AdsStream, Effect, Input};
-use ::discovery::xds;
+use ::discovery::wire;
 
 /// Maximum number of requests per input.
 const STEPS: usize = 64;
@@ -65,7 +65,7 @@ pub fn discovery_request(bytes: &[u8]) {
         let (message, after) = after.split_at(length);
         rest = after;
         // A malformed request ends the stream.
-        let Ok(request) = xds::decode(Bytes::copy_from_slice(message), variant) else { return };
+        let Ok(request) = wire::decode(Bytes::copy_from_slice(message), variant) else { return };
         unanswered.retain(|_: &TypeUrl, nonce: &mut String| *nonce != request.nonce);
         let inputs = [Input::Request(Box::new(request)), Input::Poll];
         for (index, input) in inputs.into_iter().enumerate() {
@@ -78,7 +78,7 @@ pub fn discovery_request(bytes: &[u8]) {
                         assert!(nonces.insert(response.nonce.clone()), "duplicate nonce");
                         let before = unanswered.insert(response.type_url.clone(), response.nonce.clone());
                         assert_eq!(before, None, "a second response in flight");
-                        xds::encode(response, variant, &mut Vec::new());
+                        wire::encode(response, variant, &mut BytesMut::new());
                     }
                     _ => {}
                 }

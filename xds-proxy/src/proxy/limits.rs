@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::type_url::SECRET;
 use xds::ITEM_LIMIT;
+use xds::type_url::SECRET;
 
 use super::types::{Effect, Event};
 use super::{Proxy, TYPE_LIMIT};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use xds::{DeltaResource, Resource, Response, Variant};
+use xds::{Resource, ResourceRef, Response, ResponseHead, Variant};
 
 use crate::last_good::{GoodType, StoredResource};
 
@@ -107,18 +107,10 @@ impl Content {
 
     /// Encodes the content as a response without a nonce.
     pub(crate) fn encode(&self, type_url: &str, variant: Variant) -> Bytes {
-        match variant {
-            Variant::Sotw => {
-                Response::sotw(type_url, &self.version, self.resources.iter().map(|resource| &*resource.any))
-            }
-            Variant::Delta => {
-                let resources = self
-                    .resources
-                    .iter()
-                    .map(|Resource { name, version, any, .. }| DeltaResource { name, version, any });
-                Response::delta(type_url, &self.version, resources)
-            }
-        }
+        let resources = self.resources.iter();
+        let resources =
+            resources.map(|Resource { name, version, any, .. }| ResourceRef { name, version, any });
+        ResponseHead { type_url, version: &self.version, nonce: "" }.encode(variant, resources, [])
     }
 }
 

@@ -100,3 +100,12 @@ pub enum Xds {
     /// Incremental.
     Delta,
 }
+
+impl From<Xds> for xds::Variant {
+    fn from(variant: Xds) -> Self {
+        match variant {
+            Xds::Sotw => Self::Sotw,
+            Xds::Delta => Self::Delta,
+        }
+    }
+}

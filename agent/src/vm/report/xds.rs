@@ -1,48 +1,29 @@
 //! One xDS stream to a discovery server, in either protocol variant (state of the world or
-//! incremental). Only this module and its child use Envoy's protobuf types; the module `report`
-//! decides when to send what.
-
-mod messages;
+//! incremental). The module `report` decides when to send what.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use pacing::RateLimiter;
-use prost::Message as _;
-use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status, Streaming};
-use workload_health::State;
-use workload_health::health_report::printable;
-use workload_health::reporter::Report;
 use ::xds::Variant;
+use ::xds::health::{self, HealthResponse};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use serving::grpc;
+use tokio::sync::mpsc;
+use tonic::Code;
+use workload_health::State;
+use workload_health::health_report::{APP_HEALTH_REPORT, printable};
+use workload_health::reporter::Report;
+
+pub use ::xds::Node;
 
 use super::connection::Connection;
 use crate::args::Xds;
-use messages::{encode_identity, from_delta, from_sotw, to_delta, to_sotw};
+use crate::vm::xds_proxy::upstream::{Limits, OpenStream};
 
-/// Size limit of a message from the server, in bytes.
-const MESSAGE_LIMIT: usize = 1024 * 1024;
-/// Number of messages from the server that may arrive at once.
-const MESSAGE_BURST: u32 = 50;
-/// One message per interval after a burst. An app-health server sends acknowledgements and probe
-/// changes, a few per minute.
-const MESSAGE_INTERVAL: Duration = Duration::from_millis(100);
-/// The node that this agent identifies itself with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    /// Node ID in the form `sidecar~<ip>~<hostname>.<namespace>~<namespace>.svc.cluster.local`.
-    pub id: String,
-    /// Region, zone and sub-zone; an unknown one is empty.
-    pub locality: Option<[String; 3]>,
-    /// JSON object with Istio's metadata fields and those of app-health.
-    pub metadata: Value,
-}
+/// Limits of a stream that Envoy does not use. An app-health server sends acknowledgements and probe
+/// changes, a few per minute. Excess messages wait in the connection, so that no server can cause
+/// unlimited probing, logging or CPU use.
+const LIMITS: Limits = Limits { response: 1 << 20, burst: 50, interval: Duration::from_millis(100) };
 
 /// A message from the agent to the server.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,20 +46,26 @@ pub enum Request {
     },
 }
 
-impl Node {
-    /// Encodes the node without the name of a program, so that it can be merged into Envoy's node.
-    pub fn encode_identity(self) -> Bytes {
-        encode_identity(self).into()
-    }
-}
-
 impl Request {
-    /// Encodes the request for a stream that Envoy has opened.
+    /// Encodes the request.
     pub fn encode(self, variant: Variant) -> Bytes {
-        match variant {
-            Variant::Sotw => to_sotw(self).encode_to_vec().into(),
-            Variant::Delta => to_delta(self).encode_to_vec().into(),
-        }
+        let request = match self {
+            Self::First(node) => {
+                health::first_request(node.encode("app-health-agent", env!("CARGO_PKG_VERSION")))
+            }
+            Self::Report { error, extension } => {
+                let node = extension.map(|extension| {
+                    let (id, report) = *extension;
+                    let metadata = json!({ APP_HEALTH_REPORT: report });
+                    Node { id, locality: None, metadata }.encode_identity()
+                });
+                health::report(error.as_deref(), node)
+            }
+            Self::AckOrNack { version, nonce, nack_reason } => {
+                health::ack_or_nack(version, nonce, nack_reason.as_deref())
+            }
+        };
+        request.encode(variant)
     }
 
     /// Creates the request for a health report of the node with this ID.
@@ -117,12 +104,13 @@ pub enum Response {
 }
 
 impl Response {
-    /// Decodes a message of a stream that Envoy has opened. Returns `None` if it is not for the agent.
+    /// Decodes a message. Returns `None` if it is not for the agent.
     pub fn decode(message: &Bytes, variant: Variant) -> Option<Self> {
-        match variant {
-            Variant::Sotw => DiscoveryResponse::decode(message.clone()).ok().and_then(from_sotw),
-            Variant::Delta => DeltaDiscoveryResponse::decode(message.clone()).ok().and_then(from_delta),
-        }
+        let response = ::xds::Response::parse(message, variant).ok()?;
+        Some(match HealthResponse::new(&response)? {
+            HealthResponse::Hello { version, nonce, content } => Self::Hello { version, nonce, content },
+            HealthResponse::Acknowledged(version) => Self::Acknowledged(version),
+        })
     }
 }
 
@@ -133,87 +121,36 @@ impl Response {
 pub async fn run_stream(
     connection: Connection,
     variant: Xds,
-    requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<Request>,
     responses: mpsc::Sender<Response>,
 ) {
-    let Connection { origin, requests: service, driver, .. } = connection;
-    let mut client = AggregatedDiscoveryServiceClient::with_origin(service, origin)
-        .max_decoding_message_size(MESSAGE_LIMIT);
-    let requests = ReceiverStream::new(requests);
-    // The calls return when the response headers arrive. That may never happen, because istiod
-    // sends nothing on such a stream.
-    let status = match variant {
-        Xds::Sotw => {
-            let stream = client.stream_aggregated_resources(requests.map(to_sotw)).await;
-            receive(stream, from_sotw, &responses).await
-        }
-        Xds::Delta => {
-            let stream = client.delta_aggregated_resources(requests.map(to_delta)).await;
-            receive(stream, from_delta, &responses).await
+    let variant = variant.into();
+    let mut stream = OpenStream::new(connection, variant, LIMITS);
+    let mut to_server = Some(stream.requests.clone());
+    let status = loop {
+        tokio::select! {
+            request = requests.recv(), if to_server.is_some() => match (request, &to_server) {
+                (Some(request), Some(to_server)) => {
+                    // Sending fails only if the stream has ended.
+                    let _ = to_server.send(Ok(grpc::parts(request.encode(variant), Bytes::new()))).await;
+                }
+                _ => to_server = None,
+            },
+            message = stream.next() => match message {
+                Ok(message) => if let Some(response) = Response::decode(&message, variant) {
+                    // If the receiver is dropped, this task is aborted as well.
+                    let _ = responses.send(response).await;
+                }
+                Err(status) => break status,
+            }
         }
     };
-    drop(driver);
     let rejected =
         matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument);
-    let why = printable(&status_text(&status));
+    let why = match status.code() {
+        Code::Ok => "Unavailable: the server ended the stream".to_owned(),
+        code => printable(&format!("{code:?}: {}", status.message())),
+    };
     // Sending fails only if the receiver has closed the stream.
     let _ = responses.send(Response::Ended { rejected, why }).await;
-}
-
-/// Passes the messages of a stream to `responses` and returns why the stream has ended.
-async fn receive<M>(
-    stream: Result<tonic::Response<Streaming<M>>, Status>,
-    convert: fn(M) -> Option<Response>,
-    responses: &mpsc::Sender<Response>,
-) -> Status {
-    let mut stream = match stream {
-        Ok(response) => response.into_inner(),
-        Err(status) => return status,
-    };
-    let mut pace = Pace::new();
-    loop {
-        let message = match stream.message().await {
-            Ok(Some(message)) => message,
-            Ok(None) => return Status::unavailable("the server ended the stream"),
-            Err(status) => return status,
-        };
-        pace.wait().await;
-        if let Some(response) = convert(message) {
-            // If the receiver is dropped, this task is aborted as well.
-            let _ = responses.send(response).await;
-        }
-    }
-}
-
-/// Rate limit for messages from the server. Excess messages wait in the connection, so that no
-/// server can cause unlimited probing, logging or CPU use.
-struct Pace {
-    limiter: RateLimiter,
-    opened: Instant,
-}
-
-impl Pace {
-    fn new() -> Self {
-        Self { limiter: RateLimiter::new(MESSAGE_INTERVAL, MESSAGE_BURST), opened: Instant::now() }
-    }
-
-    /// Waits until one more message may be read.
-    async fn wait(&mut self) {
-        while let Err(ready) = self.limiter.take(self.opened.elapsed()) {
-            sleep_until(self.opened + ready).await;
-        }
-    }
-}
-
-/// Returns the server's status message, or the root cause of a broken connection.
-fn status_text(status: &Status) -> String {
-    let mut cause = std::error::Error::source(status);
-    while let Some(inner) = cause.and_then(std::error::Error::source) {
-        cause = Some(inner);
-    }
-    let code = status.code();
-    match cause {
-        Some(cause) => format!("{code:?}: {cause}"),
-        None => format!("{code:?}: {}", status.message()),
-    }
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::Incoming;
+use serving::grpc::{self, Messages};
 use serving::tls::TlsError;
 use serving::watched::Watched;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 use workload_health::health_report::printable;
 use xds::type_url::SECRET;
-use xds::{DeltaResource, Request, Response, Variant, put_bytes};
+use xds::{Request, ResourceRef, ResponseHead, Variant, any, put_bytes};
 
-use super::frames::{Messages, Parts};
+use super::server::Responses;
 use crate::vm::report::tls::{TlsContent, TlsFiles};
 
 /// How often the files are read. A new certificate reaches Envoy within a second.
@@ -35,10 +36,10 @@ impl Secrets {
         content.check()?;
         let certificate = content.certificate_and_key().map(|[cert, key]| {
             let pair = message(&[(1, &data_source(cert)), (2, &data_source(key))]);
-            any(&message(&[(1, CERTIFICATE.as_bytes()), (2, &pair)]))
+            any(SECRET, &message(&[(1, CERTIFICATE.as_bytes()), (2, &pair)]))
         });
         let validation = message(&[(1, &data_source(content.ca()))]);
-        let authority = any(&message(&[(1, AUTHORITY.as_bytes()), (4, &validation)]));
+        let authority = any(SECRET, &message(&[(1, AUTHORITY.as_bytes()), (4, &validation)]));
         Ok(Self { certificate, authority })
     }
 
@@ -51,18 +52,14 @@ impl Secrets {
     }
 }
 
-/// Encodes `Secret`, `TlsCertificate`, `CertificateValidationContext` or `Any`, whose fields are
-/// messages and strings only.
+/// Encodes `Secret`, `TlsCertificate` or `CertificateValidationContext`, whose fields are messages and
+/// strings only.
 fn message(fields: &[(u64, &[u8])]) -> Bytes {
     let mut to = BytesMut::new();
     for (number, content) in fields {
         put_bytes(&mut to, *number, content);
     }
     to.freeze()
-}
-
-fn any(secret: &[u8]) -> Bytes {
-    message(&[(1, SECRET.as_bytes()), (2, secret)])
 }
 
 /// Encodes `DataSource` with `inline_bytes`.
@@ -86,7 +83,7 @@ pub(super) fn watch(files: Option<TlsFiles>) -> Result<Option<watch::Receiver<Ar
 pub(super) async fn serve(
     variant: Variant,
     mut requests: Messages<Incoming>,
-    responses: mpsc::Sender<Parts>,
+    responses: Responses,
     mut secrets: watch::Receiver<Arc<Secrets>>,
 ) {
     let mut names: Vec<String> = Vec::new();
@@ -109,7 +106,7 @@ pub(super) async fn serve(
         version += 1;
         let current = secrets.borrow_and_update().clone();
         let Some(response) = response(&current, &changed, version, variant) else { continue };
-        if responses.send([response, Response::nonce_suffix(&version.to_string())]).await.is_err() {
+        if responses.send(Ok(grpc::parts(response, Bytes::new()))).await.is_err() {
             return;
         }
     }
@@ -149,11 +146,7 @@ fn response(secrets: &Secrets, names: &[String], version: u64, variant: Variant)
     }
     debug!(version, secrets = found.len(), "certificates sent to Envoy");
     let version = version.to_string();
-    Some(match variant {
-        Variant::Sotw => Response::sotw(SECRET, &version, found.iter().map(|(_, any)| *any)),
-        Variant::Delta => {
-            let resource = |(name, any)| DeltaResource { name, version: &version, any };
-            Response::delta(SECRET, &version, found.into_iter().map(resource))
-        }
-    })
+    let resource = |(name, any)| ResourceRef { name, version: &version, any };
+    let head = ResponseHead { type_url: SECRET, version: &version, nonce: &version };
+    Some(head.encode(variant, found.into_iter().map(resource), []))
 }

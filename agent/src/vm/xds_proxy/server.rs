@@ -1,6 +1,6 @@
 //! The Unix socket that Envoy connects to: HTTP/2, and the gRPC methods of ADS and SDS.
 
-use std::convert::Infallible;
+use std::convert::{Infallible, identity};
 use std::sync::Arc;
 
 use hyper::body::Incoming;
@@ -9,6 +9,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use serving::grpc::{Flow, MessageBody, Messages, Parts};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Duration, sleep};
@@ -17,13 +18,8 @@ use tonic::{Code, Status};
 use tracing::{debug, warn};
 use xds::Variant;
 
-use super::frames::{MessageBody, Messages, Parts};
 use super::secrets::{self, Secrets};
 
-pub(super) const SOTW: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-pub(super) const DELTA: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 const SECRETS_SOTW: &str = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
 const SECRETS_DELTA: &str = "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets";
 /// Maximum number of connections. Envoy opens one for ADS, and one for each secret of a worker.
@@ -41,11 +37,14 @@ const REQUEST_LIMIT: usize = 4 << 20;
 /// Pause after a failed accept, for example because the process has no free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Responses to Envoy; the status at the end is always OK.
+pub(super) type Responses = mpsc::Sender<Result<Parts, Status>>;
+
 /// A new ADS stream of Envoy.
 pub(super) struct NewStream {
     pub(super) variant: Variant,
     pub(super) requests: Messages<Incoming>,
-    pub(super) responses: mpsc::Sender<Parts>,
+    pub(super) responses: Responses,
 }
 
 /// Accepts connections; never returns.
@@ -113,10 +112,11 @@ async fn handle(
     // One message: the next one waits until Envoy has read most of it.
     let (responses, sent) = mpsc::channel(1);
     let variant = match &*path {
-        SOTW | SECRETS_SOTW => Variant::Sotw,
-        DELTA | SECRETS_DELTA => Variant::Delta,
-        _ => return error(Code::Unimplemented, "unknown method"),
+        SECRETS_SOTW => Some(Variant::Sotw),
+        SECRETS_DELTA => Some(Variant::Delta),
+        path => Variant::of_path(path),
     };
+    let Some(variant) = variant else { return error(Code::Unimplemented, "unknown method") };
     match (&*path, secrets) {
         (SECRETS_SOTW | SECRETS_DELTA, None) => {
             return error(Code::Unimplemented, "no certificates: --discovery-cert is not set");
@@ -130,7 +130,8 @@ async fn handle(
             }
         }
     }
-    let mut response = hyper::Response::new(Body::new(MessageBody::of_response(sent)));
+    let mut response =
+        hyper::Response::new(Body::new(MessageBody::of_response(sent, Flow::default(), identity)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
+use serving::grpc::{self, Messages, Parts};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -18,8 +19,7 @@ use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView};
 use super::EncodeNode;
 use super::cache_writer::CacheWriter;
 use super::event_log;
-use super::frames::{Messages, Parts};
-use super::server::NewStream;
+use super::server::{NewStream, Responses};
 use super::upstream::{UpstreamEvent, UpstreamHandle};
 use crate::metrics::Metrics;
 use crate::readiness::Phase;
@@ -41,7 +41,7 @@ const PUBLISH_DELAY: Duration = Duration::from_millis(50);
 struct EnvoyStream {
     variant: Variant,
     requests: Messages<Incoming>,
-    responses: mpsc::Sender<Parts>,
+    responses: Responses,
 }
 
 /// What the task needs from the other parts of the agent.
@@ -140,14 +140,14 @@ impl ProxyTask {
             }),
             permit = reserve(envoy_responses), if !self.to_envoy.is_empty() => {
                 if let (Some(permit), Some(message)) = (permit, self.to_envoy.pop_front()) {
-                    permit.send(message);
+                    permit.send(Ok(message));
                 }
                 self.read_by = (!self.to_envoy.is_empty()).then(|| Instant::now() + READ_TIMEOUT);
                 None
             }
             permit = reserve(upstream_requests), if !self.to_upstream.is_empty() => {
                 if let (Some(permit), Some(message)) = (permit, self.to_upstream.pop_front()) {
-                    permit.send([message, Bytes::new()]);
+                    permit.send(Ok(grpc::parts(message, Bytes::new())));
                 }
                 self.accept_by = (!self.to_upstream.is_empty()).then(|| Instant::now() + ACCEPT_TIMEOUT);
                 None
@@ -272,7 +272,7 @@ impl ProxyTask {
             }
             Effect::SendEnvoy(message, suffix) => {
                 self.read_by.get_or_insert_with(|| Instant::now() + READ_TIMEOUT);
-                self.to_envoy.push_back([message, suffix]);
+                self.to_envoy.push_back(grpc::parts(message, suffix));
             }
             Effect::CloseEnvoy(reason) => {
                 warn!(reason, "xDS stream of Envoy closed");
@@ -344,7 +344,7 @@ async fn next_write(cache: &mut Option<CacheWriter>) -> Result<(), String> {
 
 /// Waits until a queue has room. `None` if its receiver is gone, which the other direction of the
 /// stream reports too.
-async fn reserve(queue: Option<mpsc::Sender<Parts>>) -> Option<mpsc::OwnedPermit<Parts>> {
+async fn reserve(queue: Option<Responses>) -> Option<mpsc::OwnedPermit<Result<Parts, Status>>> {
     match queue {
         Some(queue) => queue.reserve_owned().await.ok(),
         None => std::future::pending().await,

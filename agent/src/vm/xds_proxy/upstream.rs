@@ -1,5 +1,6 @@
 //! The ADS stream to a discovery server.
 
+use std::convert::identity;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -8,6 +9,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode};
 use pacing::RateLimiter;
+use serving::grpc::{MessageBody, Messages, Parts};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,19 +19,23 @@ use tonic::{Code, Status};
 use workload_health::health_report::printable;
 use xds::Variant;
 
-use super::frames::{MessageBody, Messages, Parts};
-use super::server;
 use crate::vm::report::connection::{self, Connection, ServerTarget};
 
-/// Maximum size of a response in bytes.
-const RESPONSE_LIMIT: usize = 32 << 20;
 /// Capacity of the queue of requests.
 const REQUESTS: usize = 8;
-/// Number of responses that may arrive at once, and the interval of further ones.
-const BURST: u32 = 1000;
-const INTERVAL: Duration = Duration::from_millis(1);
+/// Limits of a stream that Envoy uses.
+const LIMITS: Limits = Limits { response: 32 << 20, burst: 1000, interval: Duration::from_millis(1) };
 
 type Call = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+
+/// Limits of what a server may send.
+pub(in crate::vm) struct Limits {
+    /// Maximum size of a response in bytes.
+    pub(in crate::vm) response: usize,
+    /// Number of responses that may arrive at once, and the interval of further ones.
+    pub(in crate::vm) burst: u32,
+    pub(in crate::vm) interval: Duration,
+}
 
 pub(super) enum UpstreamHandle {
     None,
@@ -37,11 +43,12 @@ pub(super) enum UpstreamHandle {
     Open(Box<OpenStream>),
 }
 
-pub(super) struct OpenStream {
+pub(in crate::vm) struct OpenStream {
     variant: Variant,
-    pub(super) requests: mpsc::Sender<Parts>,
+    pub(in crate::vm) requests: mpsc::Sender<Result<Parts, Status>>,
     responses: Responses,
     limiter: RateLimiter,
+    response_limit: usize,
     opened: Instant,
     /// True if the limiter allows the next response.
     is_allowed: bool,
@@ -70,33 +77,7 @@ impl UpstreamHandle {
 
     /// Opens the stream on a connection.
     pub(super) fn open(&mut self, connection: Connection, variant: Variant) {
-        let Connection { peer, origin, mut requests, driver } = connection;
-        let (sender, queue) = mpsc::channel(REQUESTS);
-        let peer = (peer.to_string(), origin.to_string());
-        let path = match variant {
-            Variant::Sotw => server::SOTW,
-            Variant::Delta => server::DELTA,
-        };
-        let mut uri = origin.into_parts();
-        uri.path_and_query = Some(PathAndQuery::from_static(path));
-        let mut request = Request::new(Body::new(MessageBody::of_request(queue)));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri.try_into().expect("scheme and authority are those of the connection");
-        let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        headers.insert(TE, HeaderValue::from_static("trailers"));
-        let agent = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        *self = Self::Open(Box::new(OpenStream {
-            variant,
-            requests: sender,
-            responses: Responses::Pending(requests.call(request)),
-            limiter: RateLimiter::new(INTERVAL, BURST),
-            opened: Instant::now(),
-            is_allowed: false,
-            peer,
-            _driver: driver,
-        }));
+        *self = Self::Open(Box::new(OpenStream::new(connection, variant, LIMITS)));
     }
 
     /// Returns the variant of the stream, which does not matter while there is none.
@@ -136,7 +117,35 @@ impl UpstreamHandle {
 }
 
 impl OpenStream {
-    async fn next(&mut self) -> Result<bytes::Bytes, Status> {
+    /// Sends the head of the request.
+    pub(in crate::vm) fn new(connection: Connection, variant: Variant, limits: Limits) -> Self {
+        let Connection { peer, origin, mut requests, driver } = connection;
+        let (sender, queue) = mpsc::channel(REQUESTS);
+        let peer = (peer.to_string(), origin.to_string());
+        let mut uri = origin.into_parts();
+        uri.path_and_query = Some(PathAndQuery::from_static(variant.path()));
+        let mut request = Request::new(Body::new(MessageBody::of_request(queue, identity)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.try_into().expect("scheme and authority are those of the connection");
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        let agent = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        Self {
+            variant,
+            requests: sender,
+            responses: Responses::Pending(requests.call(request)),
+            limiter: RateLimiter::new(limits.interval, limits.burst),
+            response_limit: limits.response,
+            opened: Instant::now(),
+            is_allowed: false,
+            peer,
+            _driver: driver,
+        }
+    }
+
+    pub(in crate::vm) async fn next(&mut self) -> Result<bytes::Bytes, Status> {
         while !self.is_allowed {
             match self.limiter.take(self.opened.elapsed()) {
                 Ok(()) => self.is_allowed = true,
@@ -151,7 +160,7 @@ impl OpenStream {
             if let Some(status) = Status::from_header_map(response.headers()) {
                 return Err(status);
             }
-            self.responses = Responses::Open(Messages::new(response.into_body(), RESPONSE_LIMIT));
+            self.responses = Responses::Open(Messages::new(response.into_body(), self.response_limit));
         }
         let Responses::Open(messages) = &mut self.responses else { return std::future::pending().await };
         let message = messages.next().await?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::objects::{Key, Protocol};
-use crate::xds::HostSpec;
+use crate::wire::HostSpec;
 
 /// Ports of Envoy, the agent and discovery on a machine, as in Istio.
 const RESERVED: RangeInclusive<u16> = 15000..=15100;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::pending::Names;
 use super::{Context, MISSING, Subscription};
 use crate::message::{Resource, TypeUrl, Variant};
-use crate::xds;
+use crate::wire;
 
 /// Resources that the peer does not have or that were deleted.
 #[derive(Default)]
@@ -109,8 +109,8 @@ impl Subscription {
     /// assignments, and Envoy ignores deletions of route configurations, so an empty one is sent.
     fn missing(&self, name: &Arc<str>, difference: &mut Difference) {
         let any = match (self.variant, &self.type_url) {
-            (Variant::Sotw, TypeUrl::Endpoint) => xds::assignment(name, &[]),
-            (_, TypeUrl::Route) => xds::route(name, &[]),
+            (Variant::Sotw, TypeUrl::Endpoint) => wire::assignment(name, &[]),
+            (_, TypeUrl::Route) => wire::route(name, &[]),
             _ => {
                 difference.gone.insert(name.clone());
                 return;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{MISSING, RequestResult, Subscription};
 use crate::message::{ResourceSubscription, TypeUrl, Version};
 use crate::stream::version_counts;
-use crate::xds::{MESSAGE_LIMIT, NAMES_LIMIT, UNKNOWN_NAMES_LIMIT};
+use crate::wire::{MESSAGE_LIMIT, NAMES_LIMIT, UNKNOWN_NAMES_LIMIT};
 
 /// Name that subscribes to all resources.
 const WILDCARD: &str = "*";

@@ -1,7 +1,7 @@
 //! Tests of the incremental variant.
 
 use super::*;
-use crate::xds::NAMES_LIMIT;
+use crate::wire::NAMES_LIMIT;
 
 fn check(steps: &[(&str, &str)]) {
     super::check(Variant::Delta, steps);

@@ -1,7 +1,7 @@
 //! Floods of resources and names: memory stays bounded, and what fits is still passed on and stored.
 
 use xds::type_url::CLUSTER;
-use xds::{DeltaResource, ITEM_LIMIT, Request, Response, put_bytes};
+use xds::{ITEM_LIMIT, Request, ResourceRef, ResponseHead, put_bytes};
 
 use super::super::limits::{NAMES_SIZE, RESOURCES, TOTAL_SIZE, TYPE_SIZE};
 use super::super::*;
@@ -22,20 +22,16 @@ pub(super) fn with_removed(response: &[u8], names: impl IntoIterator<Item = Stri
 fn many(first: usize, count: usize, nonce: &str) -> Bytes {
     let names: Vec<String> = (first..first + count).map(|number| format!("n{number}")).collect();
     let any = super::support::any("x", "x");
-    let resources = names.iter().map(|name| DeltaResource { name, version: "1", any: &any });
-    [Response::delta(CLUSTER, "v", resources), Response::nonce_suffix(nonce)].concat().into()
+    let resources = names.iter().map(|name| ResourceRef { name, version: "1", any: &any });
+    ResponseHead { type_url: CLUSTER, version: "v", nonce }.encode(Variant::Delta, resources, [])
 }
 
 /// Envoy accepts a resource of this size.
 fn accepts_large(tested: &mut Tested, type_url: &str, size: usize, version: &str, nonce: &str) {
     let any = super::support::any("a", &"x".repeat(size));
-    let message = match tested.variant {
-        Variant::Sotw => Response::sotw(type_url, version, [&*any]),
-        Variant::Delta => {
-            Response::delta(type_url, version, [DeltaResource { name: "a", version: "9", any: &any }])
-        }
-    };
-    tested.step(Input::UpstreamResponse([message, Response::nonce_suffix(nonce)].concat().into()));
+    let resource = ResourceRef { name: "a", version: "9", any: &any };
+    let message = ResponseHead { type_url, version, nonce }.encode(tested.variant, [resource], []);
+    tested.step(Input::UpstreamResponse(message));
     let names: &[&str] = if type_url == EDS && tested.variant == Variant::Sotw { &["a"] } else { &[] };
     let delivered = tested.delivered().pop().expect("a response for Envoy");
     tested.envoy(type_url, names, version, &delivered.nonce);
@@ -155,8 +151,8 @@ fn a_response_with_too_many_resources_is_passed_on_unread() {
         let message: Bytes = match variant {
             Variant::Delta => many(0, ITEM_LIMIT + 1, "n3"),
             Variant::Sotw => {
-                let empty = vec![&[][..]; ITEM_LIMIT + 1];
-                [Response::sotw(CLUSTER, "c2", empty), Response::nonce_suffix("n3")].concat().into()
+                let empty = (0..=ITEM_LIMIT).map(|_| ResourceRef { name: "", version: "", any: &[] });
+                ResponseHead { type_url: CLUSTER, version: "c2", nonce: "n3" }.encode(variant, empty, [])
             }
         };
         tested.step(Input::UpstreamResponse(message.clone()));
@@ -182,7 +178,8 @@ fn a_flood_of_removed_names_is_bounded() {
         let mut tested = configured(Variant::Delta);
         for round in 0..40 {
             let names = (0..90).map(|number| format!("{round} {number} {}", "x".repeat(20_000)));
-            let response = [Response::delta(CLUSTER, "v", []), Response::nonce_suffix("n")].concat();
+            let response =
+                ResponseHead { type_url: CLUSTER, version: "v", nonce: "n" }.encode(Variant::Delta, [], []);
             tested.step(Input::UpstreamResponse(with_removed(&response, names)));
             assert!(tested.proxy.reads_upstream(), "Envoy has acknowledged the responses before");
             verdict(&mut tested, CLUSTER, error);
@@ -192,7 +189,8 @@ fn a_flood_of_removed_names_is_bounded() {
         assert_eq!(tested.not_stored().is_empty(), error.is_none());
     }
     let mut tested = configured(Variant::Delta);
-    let response = [Response::delta(CLUSTER, "v", []), Response::nonce_suffix("n")].concat();
+    let response =
+        ResponseHead { type_url: CLUSTER, version: "v", nonce: "n" }.encode(Variant::Delta, [], []);
     tested.step(Input::UpstreamResponse(with_removed(&response, (0..=ITEM_LIMIT).map(|_| String::new()))));
     let state = &tested.proxy.downstream.as_ref().unwrap().types[0];
     assert!(state.in_flight[0].content.removed.is_empty());

@@ -1,8 +1,8 @@
 //! What Envoy holds, and what the control plane learns of it, when a stream is lost or the cache is used
 //! between a response and its acknowledgement.
 
+use xds::ResponseHead;
 use xds::type_url::CLUSTER;
-use xds::Response;
 
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, Tested, configured, request, unversioned};
@@ -40,8 +40,8 @@ fn a_control_plane_learns_what_may_come_from_the_cache() {
     tested.tick_until(|effect| matches!(effect, Effect::SendEnvoy(..)));
     assert!(!tested.effects.contains(&Effect::CloseUpstream));
     // The server removes what it does not have, which Envoy accepts although it may not have it either.
-    let removed = super::limits::with_removed(&Response::delta(CLUSTER, "1", []), ["b".to_owned()]);
-    tested.step(Input::UpstreamResponse([removed, Response::nonce_suffix("n1")].concat().into()));
+    let head = ResponseHead { type_url: CLUSTER, version: "1", nonce: "n1" };
+    tested.step(Input::UpstreamResponse(head.encode(Variant::Delta, [], ["b"])));
     let nonce = tested.delivered()[0].nonce.clone();
     tested.envoy(CLUSTER, &[], "", &nonce);
     assert_eq!(tested.stored().0[CLUSTER].resources().keys().collect::<Vec<_>>(), ["a"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use xds::type_url::CLUSTER;
-use xds::{DeltaResource, Request, Response, put_bytes};
+use xds::{Request, ResourceRef, Response, ResponseHead, put_bytes};
 
 use super::super::*;
 use crate::last_good::LastGood;
@@ -28,9 +28,8 @@ pub(super) fn any(name: &str, content: &str) -> Bytes {
 
 /// Returns the content of a resource that [`any`] has encoded.
 pub(super) fn content_of(any: &Bytes) -> String {
-    let fields = |message: &Bytes| xds::fields(message).map(Result::unwrap).collect::<Vec<_>>();
-    let value = fields(any).pop().unwrap().bytes().unwrap();
-    fields(&value).pop().unwrap().text().unwrap()
+    let (_, value) = xds::parse_any(any).unwrap();
+    xds::fields(&value).last().unwrap().unwrap().text().unwrap()
 }
 
 /// A request as Envoy sends it.
@@ -60,25 +59,16 @@ pub(super) fn response(
     nonce: &str,
 ) -> Bytes {
     let anys: Vec<Bytes> = resources.iter().map(|(name, content)| any(name, content)).collect();
-    let message = match variant {
-        Variant::Sotw => Response::sotw(type_url, version, anys.iter().map(|any| &**any)),
-        Variant::Delta => {
-            let resources = resources.iter().zip(&anys);
-            Response::delta(
-                type_url,
-                version,
-                resources.map(|((name, version), any)| DeltaResource { name, version, any }),
-            )
-        }
-    };
-    [message, Response::nonce_suffix(nonce)].concat().into()
+    let resources = resources.iter().zip(&anys);
+    let resources = resources.map(|((name, version), any)| ResourceRef { name, version, any });
+    ResponseHead { type_url, version, nonce }.encode(variant, resources, [])
 }
 
 /// An incremental response with one resource without a version, as istiod sends it.
 pub(super) fn without_version(type_url: &str, (name, content): (&str, &str), nonce: &str) -> Bytes {
     let any = any(name, content);
-    let message = Response::delta(type_url, "v", [DeltaResource { name, version: "", any: &any }]);
-    [message, Response::nonce_suffix(nonce)].concat().into()
+    let resource = ResourceRef { name, version: "", any: &any };
+    ResponseHead { type_url, version: "v", nonce }.encode(Variant::Delta, [resource], [])
 }
 
 /// Names of resources without a version that a control plane could know.

@@ -2,7 +2,7 @@
 //! after a restart, counts from 1 again and would take it for its own.
 
 use xds::type_url::CLUSTER;
-use xds::Response;
+use xds::{ResourceRef, ResponseHead};
 
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, Tested, configured, request, unversioned};
@@ -60,15 +60,9 @@ fn a_control_plane_that_counts_from_1_again_is_not_mistaken_for_the_one_before()
             }
             let stored = tested.stored().0[CLUSTER].resources()["a"].clone();
             let other = super::support::any("a", "other");
-            let message = match variant {
-                Variant::Sotw => Response::sotw(CLUSTER, "c1", [&*other]),
-                Variant::Delta => {
-                    let resource =
-                        xds::DeltaResource { name: "a", version: &stored.version, any: &other };
-                    Response::delta(CLUSTER, "c1", [resource])
-                }
-            };
-            tested.step(Input::UpstreamResponse([message, Response::nonce_suffix("m1")].concat().into()));
+            let resource = ResourceRef { name: "a", version: &stored.version, any: &other };
+            let head = ResponseHead { type_url: CLUSTER, version: "c1", nonce: "m1" };
+            tested.step(Input::UpstreamResponse(head.encode(variant, [resource], [])));
             let delivered = tested.delivered();
             assert_eq!(delivered[0].resources[0].any, other, "{variant:?}, {is_cached}");
             tested.envoy(CLUSTER, &[], &delivered[0].version, &delivered[0].nonce);
@@ -99,8 +93,8 @@ fn removed_resources_do_not_stay() {
     tested.accepted(CLUSTER, &[], &[("b", "1")], "1", "m1");
     assert_eq!(tested.stored().0[CLUSTER].resources().keys().collect::<Vec<_>>(), ["b"]);
     let mut tested = reconnected(Variant::Delta);
-    let removed = super::limits::with_removed(&Response::delta(CLUSTER, "1", []), ["a".to_owned()]);
-    tested.step(Input::UpstreamResponse([removed, Response::nonce_suffix("m1")].concat().into()));
+    let head = ResponseHead { type_url: CLUSTER, version: "1", nonce: "m1" };
+    tested.step(Input::UpstreamResponse(head.encode(Variant::Delta, [], ["a"])));
     let delivered = tested.delivered();
     assert_eq!(delivered[0].removed, ["a"]);
     tested.envoy(CLUSTER, &[], "", &delivered[0].nonce);
@@ -113,8 +107,8 @@ fn a_resource_that_was_removed_does_not_come_back_from_the_cache() {
     let mut tested = configured(Variant::Delta).restarted(HOUR);
     tested.open();
     tested.envoy(CLUSTER, &[], "", "");
-    let removed = super::limits::with_removed(&Response::delta(CLUSTER, "1", []), ["a".to_owned()]);
-    tested.step(Input::UpstreamResponse([removed, Response::nonce_suffix("m1")].concat().into()));
+    let head = ResponseHead { type_url: CLUSTER, version: "1", nonce: "m1" };
+    tested.step(Input::UpstreamResponse(head.encode(Variant::Delta, [], ["a"])));
     assert_eq!(tested.delivered().len(), 1);
     tested.step(Input::UpstreamClosed { is_rejected: false, reason: "reset".to_owned() });
     assert!(tested.delivered().is_empty());

@@ -13,7 +13,8 @@ fn message(names: &[&str]) -> Bytes {
         any
     });
     let anys: Vec<_> = anys.collect();
-    Response::sotw("type", "1", anys.iter().map(|any| &**any))
+    let resources = anys.iter().map(|any| ResourceRef { name: "", version: "", any });
+    ResponseHead { type_url: "type", version: "1", nonce: "" }.encode(Variant::Sotw, resources, [])
 }
 
 fn apply(message: &Bytes, good: &mut GoodType) {

@@ -11,8 +11,8 @@ use workload_health::workload_group::WorkloadGroup;
 
 use crate::args::DiscoveryArgs;
 use crate::config::Environment;
-use crate::vm::report::xds::Node;
 use agent_output::exit::Failure;
+use xds::Node;
 
 /// Istio's variable with the cluster ID, and the default.
 const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";

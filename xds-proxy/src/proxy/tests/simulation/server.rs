@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use xds::type_url::{CLUSTER, LISTENER, is_complete};
-use xds::{DeltaResource, Request, Response, Variant};
+use xds::{Request, ResourceRef, ResponseHead, Variant};
 
 use super::super::support::{EDS, any};
 
@@ -177,30 +177,17 @@ impl Server {
                 if self.omits_versions { String::new() } else { collection.versions[name].to_string() };
             (name.clone(), version, any(name, &content.to_string()))
         };
-        let message = match self.variant {
-            Variant::Sotw => {
-                let all: Vec<_> = wanted.iter().map(encode).collect();
-                Response::sotw(of_type, &version, all.iter().map(|(_, _, any)| &**any))
-            }
-            Variant::Delta => {
-                let changed =
-                    wanted.iter().filter(|(name, content)| subscription.sent.get(*name) != Some(content));
-                let changed: Vec<_> = changed.map(encode).collect();
-                let resources =
-                    changed.iter().map(|(name, version, any)| DeltaResource { name, version, any });
-                let mut message = Response::delta(of_type, &version, resources).to_vec();
-                for name in subscription.sent.keys().filter(|name| !wanted.contains_key(*name)) {
-                    let mut removed = bytes::BytesMut::new();
-                    xds::put_bytes(&mut removed, 6, name.as_bytes());
-                    message.extend_from_slice(&removed);
-                }
-                message.into()
-            }
-        };
+        let is_changed = |(name, content): &(&String, &u64)| subscription.sent.get(*name) != Some(*content);
+        let sent = wanted.iter().filter(|one| self.variant == Variant::Sotw || is_changed(one));
+        let sent: Vec<_> = sent.map(encode).collect();
+        let resources = sent.iter().map(|(name, version, any)| ResourceRef { name, version, any });
+        let removed = subscription.sent.keys().filter(|name| !wanted.contains_key(*name));
+        let head = ResponseHead { type_url: of_type, version: &version, nonce: &nonce };
+        let message = head.encode(self.variant, resources, removed.map(String::as_str));
         subscription.sent = wanted;
         subscription.is_outstanding = true;
         subscription.nonce.clone_from(&nonce);
-        [message, Response::nonce_suffix(&nonce)].concat().into()
+        message
     }
 
     pub(super) fn request(&mut self, message: &Bytes) -> Option<Bytes> {

@@ -25,10 +25,10 @@ use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_optio
     ExplicitHttpConfig, UpstreamProtocolOptions,
 };
 use envoy_types::pb::envoy::r#type::v3::Percent;
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{Any, Duration, ListValue, Struct, UInt32Value, Value as ProtoValue};
+use envoy_types::pb::google::protobuf::{Any, Duration, UInt32Value};
 use prost::Message;
 use serde_json::Value;
+use xds::json::encode_struct;
 
 use crate::message::TypeUrl;
 
@@ -158,25 +158,9 @@ fn locality(text: &str) -> Option<Locality> {
 
 /// Encodes a probe configuration: JSON as `google.protobuf.Struct`.
 pub fn probe_config(json: &Value) -> Bytes {
-    let Kind::StructValue(message) = kind(json) else { return any(STRUCT, &Struct::default()) };
-    any(STRUCT, &message)
-}
-
-fn kind(json: &Value) -> Kind {
-    let value = |json: &Value| ProtoValue { kind: Some(kind(json)) };
-    match json {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(yes) => Kind::BoolValue(*yes),
-        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
-        Value::String(text) => Kind::StringValue(text.clone()),
-        Value::Array(list) => Kind::ListValue(ListValue { values: list.iter().map(value).collect() }),
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, json)| (name.clone(), value(json))).collect();
-            Kind::StructValue(Struct { fields })
-        }
-    }
+    xds::any(STRUCT, &encode_struct(json))
 }
 
 pub(super) fn any(type_url: &str, message: &impl Message) -> Bytes {
-    Any { type_url: type_url.to_owned(), value: message.encode_to_vec() }.encode_to_vec().into()
+    xds::any(type_url, &message.encode_to_vec())
 }

@@ -7,10 +7,12 @@ use envoy_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
 use envoy_types::pb::google::protobuf::{Any, Struct, UInt32Value};
+use envoy_types::pb::google::rpc::Status;
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::message::Version;
+use crate::message::{Resource, Version};
 
 const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
 
@@ -140,17 +142,17 @@ fn responses_decode_as_envoy_messages() {
         resources: vec![std::sync::Arc::new(Resource { name: name.into(), version, any })],
         removed: vec!["gone".into()],
     };
-    let mut bytes = Vec::new();
+    let mut bytes = BytesMut::new();
     encode(response.clone(), Variant::Sotw, &mut bytes);
-    let message = DiscoveryResponse::decode(bytes.as_slice()).expect("an answer");
+    let message = DiscoveryResponse::decode(&*bytes).expect("an answer");
     assert_eq!((message.version_info.as_str(), message.nonce.as_str()), ("v", "7"));
     let found = ClusterLoadAssignment::decode(message.resources[0].value.as_slice()).expect("an assignment");
     let numbers: Vec<usize> = found.endpoints.iter().map(|locality| locality.lb_endpoints.len()).collect();
     assert_eq!((found.cluster_name.as_str(), numbers), (name, vec![1, 2]));
 
-    let mut bytes = Vec::new();
+    let mut bytes = BytesMut::new();
     encode(response, Variant::Delta, &mut bytes);
-    let message = DeltaDiscoveryResponse::decode(bytes.as_slice()).expect("an answer");
+    let message = DeltaDiscoveryResponse::decode(&*bytes).expect("an answer");
     assert_eq!(message.removed_resources, ["gone"]);
     let resource = &message.resources[0];
     assert_eq!((resource.name.as_str(), resource.version.as_str()), (name, "00000000000000ab-3"));

@@ -1,24 +1,19 @@
-//! gRPC messages in HTTP/2 bodies. Messages stay encoded; a large one is neither copied nor decoded.
+//! Reads the messages of a body.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
-use hyper::body::{Body, Frame};
-use tokio::sync::mpsc;
+use hyper::body::Body;
 use tonic::Status;
 
-/// Length of the header of a message: a compression flag, and the message length in four bytes.
-const HEADER_LENGTH: usize = 5;
-/// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
-const FRAME_SIZE: usize = 16 << 10;
+use super::HEADER_LENGTH;
+
 /// The buffer of a message gets its full size once this part of the message has arrived.
 const RESERVING_PART: usize = 16;
 
-/// A received body that is read message by message.
-pub(super) struct Messages<B> {
+/// A received body that is read message by message. The buffer of a large message is freed with the
+/// message, since there are many streams and most send little.
+pub struct Messages<B> {
     body: B,
     unread: BytesMut,
     /// Maximum size of a message in bytes.
@@ -30,7 +25,7 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B>
 where
     B::Error: std::error::Error,
 {
-    pub(super) fn new(body: B, limit: usize) -> Self {
+    pub fn new(body: B, limit: usize) -> Self {
         Self { body, unread: BytesMut::new(), limit, trailers: None }
     }
 
@@ -38,7 +33,7 @@ where
     ///
     /// # Errors
     /// Returns the status at the end of the body, which is `Ok` if the peer ended it without one.
-    pub(super) async fn next(&mut self) -> Result<Bytes, Status> {
+    pub async fn next(&mut self) -> Result<Bytes, Status> {
         loop {
             if let Some(message) = self.buffered()? {
                 return Ok(message);
@@ -93,71 +88,6 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         cause = inner;
     }
     cause.to_string()
-}
-
-/// A message to send, in parts.
-pub(super) type Parts = [Bytes; 2];
-
-/// A body that consists of messages from a queue.
-pub(super) struct MessageBody {
-    messages: mpsc::Receiver<Parts>,
-    /// Unsent parts of the current message, in reverse order.
-    unsent: Vec<Bytes>,
-    /// True if the body ends with the status OK, as that of a server does.
-    has_trailers: bool,
-}
-
-impl MessageBody {
-    /// Returns the body of a request.
-    pub(super) fn of_request(messages: mpsc::Receiver<Parts>) -> Self {
-        Self { messages, unsent: Vec::new(), has_trailers: false }
-    }
-
-    /// Returns the body of a response.
-    pub(super) fn of_response(messages: mpsc::Receiver<Parts>) -> Self {
-        Self { has_trailers: true, ..Self::of_request(messages) }
-    }
-}
-
-impl Body for MessageBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        loop {
-            match self.unsent.last_mut() {
-                Some(part) if part.is_empty() => {
-                    self.unsent.pop();
-                }
-                Some(part) => {
-                    let length = part.len().min(FRAME_SIZE);
-                    return Poll::Ready(Some(Ok(Frame::data(part.split_to(length)))));
-                }
-                None => match ready!(self.messages.poll_recv(context)) {
-                    Some([message, suffix]) => {
-                        let header = header(message.len() + suffix.len());
-                        self.unsent = vec![suffix, message, header];
-                    }
-                    None if std::mem::take(&mut self.has_trailers) => {
-                        let mut trailers = HeaderMap::new();
-                        let added = Status::ok("").add_header(&mut trailers);
-                        return Poll::Ready(Some(added.map(|()| Frame::trailers(trailers))));
-                    }
-                    None => return Poll::Ready(None),
-                },
-            }
-        }
-    }
-}
-
-fn header(length: usize) -> Bytes {
-    let mut header = BytesMut::with_capacity(HEADER_LENGTH);
-    header.put_u8(0);
-    header.put_u32(u32::try_from(length).expect("a message is smaller than 4 GiB"));
-    header.freeze()
 }
 
 #[cfg(test)]

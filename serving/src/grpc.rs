@@ -1,0 +1,10 @@
+//! gRPC messages in HTTP/2 bodies. Messages stay encoded; a large one is neither copied nor decoded.
+
+mod body;
+mod messages;
+
+pub use body::{Flow, MessageBody, Parts, encoded, parts};
+pub use messages::Messages;
+
+/// Length of the header of a message: a compression flag, and the message length in four bytes.
+const HEADER_LENGTH: usize = 5;

@@ -1,0 +1,90 @@
+use std::convert::identity;
+
+use http_body_util::BodyExt as _;
+
+use super::*;
+
+/// Returns a response body with these messages.
+async fn body(messages: Vec<Parts>) -> MessageBody<Parts, fn(Parts) -> Parts> {
+    let (sender, receiver) = mpsc::channel(messages.len().max(1));
+    for message in messages {
+        sender.send(Ok(message)).await.expect("the body receives");
+    }
+    MessageBody::of_response(receiver, Flow::default(), identity)
+}
+
+/// Checks the lengths of the frames of a message, header included.
+async fn check(length: usize, expected: &[usize]) {
+    let message: Bytes = (0..length).map(|index| u8::try_from(index % 251).expect("a byte")).collect();
+    let mut body = body(vec![encoded(|to| to.extend_from_slice(&message))]).await;
+    let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
+    while let Some(Ok(piece)) = body.frame().await.map(|frame| frame.expect("a frame").into_data()) {
+        assert!(body.flow.blocked().is_some(), "a frame is waiting");
+        lengths.push(piece.len());
+        bytes.extend_from_slice(&piece);
+    }
+    assert_eq!(lengths, expected, "{length}");
+    assert_eq!(bytes[..HEADER_LENGTH], header(length));
+    assert!(bytes[HEADER_LENGTH..] == message, "{length}: different bytes");
+    assert_eq!(body.flow.blocked(), None, "everything was sent");
+}
+
+#[tokio::test]
+async fn last_byte_of_a_message_is_a_frame_of_its_own() {
+    check(0, &[4, 1]).await;
+    check(1, &[5, 1]).await;
+    check(FRAME_SIZE - 5, &[FRAME_SIZE - 1, 1]).await;
+    check(FRAME_SIZE - 4, &[FRAME_SIZE, 1]).await;
+    check(2 * FRAME_SIZE - 3, &[FRAME_SIZE, FRAME_SIZE, 1, 1]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_a_frame_restarts_the_timeout() {
+    let mut body = body(vec![encoded(|to| to.put_bytes(7, 3 * FRAME_SIZE))]).await;
+    assert_eq!(body.flow.blocked(), None);
+    for _ in 0..3 {
+        body.frame().await.expect("a piece").expect("data");
+        tokio::time::advance(Duration::from_secs(29)).await;
+        assert_eq!(body.flow.blocked(), Some(Duration::from_secs(29)));
+    }
+}
+
+#[tokio::test]
+async fn both_parts_are_one_message_in_frames_of_limited_size() {
+    let large = Bytes::from(vec![7; 3 * FRAME_SIZE]);
+    let messages = vec![
+        parts(large.clone(), Bytes::from_static(b"suffix")),
+        parts(Bytes::from_static(b"x"), Bytes::new()),
+    ];
+    let mut body = body(messages).await;
+    let (mut content, mut trailers) = (Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        match frame.expect("a frame").into_data() {
+            Ok(data) => {
+                assert!(data.len() <= FRAME_SIZE);
+                content.extend_from_slice(&data);
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+    let whole = |message: &[u8]| encoded(|to| to.extend_from_slice(message)).concat();
+    assert!(content == [whole(&[&large[..], b"suffix"].concat()), whole(b"x")].concat());
+}
+
+#[tokio::test]
+async fn the_status_of_a_response_is_sent_as_trailers_and_a_request_has_none() {
+    for (is_request, expected) in [(false, Some("10")), (true, None)] {
+        let (sender, receiver) = mpsc::channel::<Result<Parts, Status>>(2);
+        sender.send(Ok(encoded(|to| to.put_u8(7)))).await.expect("the body receives");
+        sender.send(Err(Status::aborted("superseded"))).await.expect("the body receives");
+        let body = match is_request {
+            true => MessageBody::of_request(receiver, identity),
+            false => MessageBody::of_response(receiver, Flow::default(), identity),
+        };
+        let collected = body.collect().await.expect("a complete body");
+        let status = collected.trailers().map(|trailers| trailers["grpc-status"].clone());
+        assert_eq!(status.as_ref().and_then(|status| status.to_str().ok()), expected);
+        assert_eq!(collected.to_bytes(), &b"\0\0\0\0\x01\x07"[..]);
+    }
+}
