@@ -16,9 +16,3 @@ pub mod tasks;
 #[cfg(feature = "vm")]
 pub mod vm;
 pub mod wait;
-
-// `vm::report` and `vm::xds_proxy` import these from here.
-pub use agent_output::exit;
-pub use agent_state::{metrics, state};
-pub use envoy_process::{random, state_dir};
-pub use {address, http_client, readiness};

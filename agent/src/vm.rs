@@ -1,35 +1,26 @@
 //! What only a virtual machine needs: health checks of its workload, and their report to a discovery
 //! server. The cargo feature `vm` includes it; an agent for Pods is built without.
 
-pub mod report;
-pub mod xds_proxy;
+pub mod xds_client;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use serving::page::Table;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use crate::tasks;
-use ::xds_proxy::ProxyView;
 use agent_output::exit::Failure;
 use agent_server::machine_view::MachineView;
 use agent_state::awaited_pids::AwaitedPids;
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
 use workload_prober::{HealthConfig, HealthHandle};
-// The modules of the report import it from here.
-use report::{DiscoveryConfig, StreamStatus};
-pub use workload_prober as health;
-use xds_proxy::{ProxyConfig, RunningProxy};
-
-/// Time limit, at the exit, for writing the xDS cache to the disk.
-const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+use xds_client::{DiscoveryConfig, ProxyConfig, RunningClient, StreamStatus};
+use xds_proxy::ProxyView;
 
 #[derive(Debug)]
 pub struct VmConfig {
@@ -53,12 +44,10 @@ impl VmConfig {
 pub struct VmTasks {
     /// `None` if the workload is not probed.
     probing: Option<JoinHandle<()>>,
-    /// `None` if health is not reported.
+    /// The stream to a discovery server; `None` if there is none.
     reporting: Option<JoinHandle<()>>,
-    /// `None` without the xDS proxy.
-    proxying: Option<JoinHandle<()>>,
-    /// Ends `proxying`.
-    stop_proxy: CancellationToken,
+    /// Ends `reporting`.
+    stop: CancellationToken,
 }
 
 /// What the local server shows about the workload.
@@ -79,34 +68,16 @@ pub fn start(
 ) -> Result<(VmView, VmTasks), Failure> {
     let is_probing = config.health.group.is_some() || config.discovery.is_some();
     let (health, probing) = is_probing
-        .then(|| health::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
+        .then(|| workload_prober::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
         .unzip();
     let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
         let view = VmView { health, stream: None, xds: None };
-        let stop_proxy = CancellationToken::new();
-        return Ok((view, VmTasks { probing, reporting: None, proxying: None, stop_proxy }));
+        return Ok((view, VmTasks { probing, reporting: None, stop: CancellationToken::new() }));
     };
-    let encode_node = {
-        let (node, health) = (discovery.node.clone(), reported.clone());
-        move || report::node_with_probe(&node, &health).encode_identity()
-    };
-    let start_proxy = |proxy: ProxyConfig| {
-        xds_proxy::start(&proxy, &discovery, Box::new(encode_node), state.clone(), metrics.clone())
-    };
-    let (links, proxy) = config
-        .proxy
-        .map(start_proxy)
-        .transpose()?
-        .map(|RunningProxy { links, view, task, stop }| (links, (view, (task, stop))))
-        .unzip();
-    let (xds, proxying) = proxy.unzip();
-    let (proxying, stop_proxy) = proxying.unzip();
-    let (stream, reporting) = report::start(discovery, reported, state.clone(), metrics.clone(), links)?;
+    let RunningClient { stream, xds, task, stop } =
+        xds_client::start(discovery, config.proxy, reported, state.clone(), metrics.clone())?;
     let view = VmView { health, stream: Some(stream), xds };
-    Ok((
-        view,
-        VmTasks { probing, reporting: Some(reporting), proxying, stop_proxy: stop_proxy.unwrap_or_default() },
-    ))
+    Ok((view, VmTasks { probing, reporting: Some(task), stop }))
 }
 
 impl MachineView for VmView {
@@ -118,14 +89,14 @@ impl MachineView for VmView {
     fn tables(&self) -> Vec<Table> {
         let Some(health) = &self.health else { return Vec::new() };
         let stream =
-            self.stream.as_ref().map(|stream| report::stream_table(&stream.borrow(), health.started()));
-        let xds = self.xds.as_ref().map(|view| xds_proxy::type_table(&view.borrow()));
+            self.stream.as_ref().map(|stream| xds_client::stream_table(&stream.borrow(), health.started()));
+        let xds = self.xds.as_ref().map(|view| xds_client::type_table(&view.borrow()));
         [Some(health.table()), stream, xds].into_iter().flatten().collect()
     }
 
     fn xds_json(&self) -> Option<Bytes> {
         let view = self.xds.as_ref()?.borrow();
-        Some(format!("{:#}\n", xds_proxy::to_json(&view)).into())
+        Some(format!("{:#}\n", xds_client::to_json(&view)).into())
     }
 }
 
@@ -135,23 +106,16 @@ impl VmTasks {
         tokio::select! {
             failure = tasks::failure_if_any("health", &mut self.probing) => failure,
             failure = tasks::failure_if_any("reporter", &mut self.reporting) => failure,
-            failure = tasks::failure_if_any("xDS proxy", &mut self.proxying) => failure,
         }
     }
 
     /// Waits for the final report, and until the last xDS configuration is stored. The limit of the
     /// report is --final-report-timeout, which includes the time that Envoy took to exit.
     pub async fn finish(self) -> Result<(), Failure> {
-        let reported = match self.reporting.filter(|reporting| !reporting.is_finished()) {
+        self.stop.cancel();
+        match self.reporting.filter(|reporting| !reporting.is_finished()) {
             Some(reporting) => reporting.await.map_err(|error| tasks::error("reporter", Some(error))),
             None => Ok(()),
-        };
-        self.stop_proxy.cancel();
-        if let Some(proxying) = self.proxying.filter(|proxying| !proxying.is_finished())
-            && timeout(STORE_TIMEOUT, proxying).await.is_err()
-        {
-            warn!("xDS configuration not stored before the exit: the disk is too slow");
         }
-        reported
     }
 }

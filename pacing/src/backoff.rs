@@ -22,6 +22,11 @@ impl Backoff {
         Self { first, max, failures: 0 }
     }
 
+    /// Changes the largest delay, and keeps the count of failures.
+    pub fn set_max(&mut self, max: Duration) {
+        self.max = max;
+    }
+
     /// Starts over with the first delay.
     pub fn reset(&mut self) {
         self.failures = 0;

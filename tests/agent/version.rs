@@ -1,6 +1,6 @@
 //! Tests of `--version`: its first line is for scripts, the others say what was built.
 
-use app_health_agent::state_dir::{MODULE, WASM};
+use envoy_process::state_dir::{MODULE, WASM};
 use kit::agent;
 
 #[tokio::test]

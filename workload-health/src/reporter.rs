@@ -1,47 +1,33 @@
 //! The state machine that decides which health reports to send and when: after a state transition,
-//! as a heartbeat, after a reconnect, and a final one at shutdown. It is pure: it takes inputs and
-//! returns effects, and both time and randomness are arguments.
+//! as a heartbeat, on each new stream, and a final one at shutdown. It is pure: it takes inputs and
+//! returns effects, and both time and randomness are arguments. It does not open streams: its owner
+//! tells it when it may use one.
 //!
 //! Two kinds of servers accept reports. The app-health discovery server sends a hello message on
-//! each stream and acknowledges every report that it has stored. A server with only Istio's protocol, such as istiod,
-//! implements only Istio's protocol and never responds, so the agent repeats its reports there. The
-//! kind is detected on each stream separately.
+//! each stream and acknowledges every report that it has stored. A server with only Istio's protocol,
+//! such as istiod, never responds, so the agent repeats its reports there. The kind is detected on each
+//! stream separately.
 
 mod stream;
 mod types;
 
 use std::time::Duration;
 
-use pacing::Backoff;
-
 use crate::{HealthReason, HealthReport, Hello, State};
 use stream::{Due, Stream};
-pub use types::{Attempt, Disconnect, Effect, HealthStatus, Input, Report, ReporterSettings};
+pub use types::{Attempt, Effect, HealthStatus, Input, Report, ReporterSettings};
 
-/// On a stream without acknowledgements, how long after the final report the client closes its half
-/// of the stream. Also how long it then waits for the server to close the other half.
+/// On a stream without acknowledgements, how long after the final report it counts as delivered. Also how
+/// long the stream may take to end then.
 const HALF_CLOSE_DELAY: Duration = Duration::from_millis(100);
-/// After a certificate reload the stream is reopened within this time, with random jitter, so that
-/// agents whose files change together do not reconnect together.
-const REOPEN_WITHIN: Duration = Duration::from_secs(30);
-/// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
-/// upper bound.
-const MIN_DELAY: Duration = Duration::from_millis(100);
-const FIRST_DELAY: Duration = Duration::from_millis(500);
-const MAX_DELAY: Duration = Duration::from_secs(30);
-/// A stream that lasted this long resets the pauses. A server that restarts twice within a minute
-/// gets the newest state soon after each start, and one that drops every stream at once does not
-/// receive attempts at the highest rate.
-const RESET_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq)]
 enum StreamState {
-    /// No stream; the next attempt starts at this time.
-    Waiting(Duration),
-    Connecting,
+    /// No stream may be used.
+    Closed,
     Open(Box<Stream>),
-    /// The client's half of the stream is closed; the rest is dropped at this time.
-    HalfClosed(Duration),
+    /// The final report is delivered. The reporter finishes at this time.
+    Delivered(Duration),
     /// The reporter has finished.
     Done,
 }
@@ -52,7 +38,6 @@ pub struct Reporter {
     settings: ReporterSettings,
     status: HealthStatus,
     stream_state: StreamState,
-    backoff: Backoff,
     /// Number of streams opened so far.
     streams: u64,
     /// When the first report since the last acknowledgement of the newest state was sent, over all
@@ -60,22 +45,18 @@ pub struct Reporter {
     unacknowledged: Option<Duration>,
     /// Deadline of the final report; `None` before shutdown.
     shutdown_deadline: Option<Duration>,
-    /// True if the certificate files have changed while a connection attempt was in progress.
-    is_outdated: bool,
 }
 
 impl Reporter {
-    /// Creates a reporter whose first connection attempt is due immediately.
+    /// Creates a reporter without a stream.
     pub fn new(settings: ReporterSettings, status: HealthStatus) -> Self {
         Self {
             settings,
             status,
-            stream_state: StreamState::Waiting(Duration::ZERO),
-            backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
+            stream_state: StreamState::Closed,
             streams: 0,
             unacknowledged: None,
             shutdown_deadline: None,
-            is_outdated: false,
         }
     }
 
@@ -96,14 +77,27 @@ impl Reporter {
     /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Duration> {
         let stream_state = match &self.stream_state {
-            StreamState::Waiting(until) | StreamState::HalfClosed(until) => Some(*until),
+            StreamState::Delivered(until) => Some(*until),
             StreamState::Open(stream) => {
                 stream.next_due().into_iter().chain(self.assumed_delivered_at(stream)).min()
             }
-            StreamState::Connecting => None,
+            StreamState::Closed => None,
             StreamState::Done => return None,
         };
         stream_state.into_iter().chain(self.shutdown_deadline).min()
+    }
+
+    /// Returns true once the final report is delivered or has timed out.
+    pub fn is_done(&self) -> bool {
+        self.stream_state == StreamState::Done
+    }
+
+    fn closed(&mut self, now: Duration) {
+        match self.stream_state {
+            StreamState::Open(_) => self.stream_state = StreamState::Closed,
+            StreamState::Delivered(_) => self.stream_state = StreamState::Delivered(now),
+            StreamState::Closed | StreamState::Done => {}
+        }
     }
 
     /// Processes one input. `now` is the time since the agent's start; `random` returns numbers in
@@ -115,16 +109,12 @@ impl Reporter {
         }
         match input {
             Input::Status(status) => self.status_changed(now, status, random, &mut effects),
-            Input::Opened if self.stream_state == StreamState::Connecting => {
-                self.opened(now, random, &mut effects)
+            Input::Opened => self.opened(now, random, &mut effects),
+            Input::Shutdown => {
+                self.shutdown_deadline.get_or_insert(now + self.settings.final_report_timeout);
             }
-            Input::Disconnected(loss) => self.disconnected(now, loss, random),
-            Input::Shutdown => self.shut_down(now),
-            Input::Tick | Input::Opened => {}
-            Input::FilesChanged => match &mut self.stream_state {
-                StreamState::Open(stream) => stream.reopen_by(now + REOPEN_WITHIN.mul_f64(random())),
-                stream_state => self.is_outdated = *stream_state == StreamState::Connecting,
-            },
+            Input::Closed => self.closed(now),
+            Input::Tick => {}
             Input::Acknowledged(version) => self.acknowledged(now, &version),
             Input::Hello { hello, version, nonce } => {
                 self.hello(now, hello, (version, nonce), random, &mut effects);
@@ -159,45 +149,8 @@ impl Reporter {
 
     fn opened(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
         self.streams += 1;
-        let mut stream = Stream::new(now);
-        if std::mem::take(&mut self.is_outdated) {
-            stream.reopen_by(now + REOPEN_WITHIN.mul_f64(random()));
-        }
-        self.stream_state = StreamState::Open(Box::new(stream));
+        self.stream_state = StreamState::Open(Box::new(Stream::new(now)));
         self.send_report(now, Attempt::New, random, effects);
-    }
-
-    fn disconnected(&mut self, now: Duration, loss: Disconnect, random: &mut dyn FnMut() -> f64) {
-        self.is_outdated = false;
-        match &self.stream_state {
-            StreamState::Open(stream) => reset_backoff(&mut self.backoff, stream.age(now)),
-            StreamState::Connecting => {}
-            StreamState::HalfClosed(_) => {
-                self.stream_state = StreamState::HalfClosed(now);
-                return;
-            }
-            StreamState::Waiting(_) | StreamState::Done => return,
-        }
-        if loss == Disconnect::Rejected {
-            // Another attempt would be rejected too.
-            self.backoff.jump_to_max();
-        }
-        let delay = match self.settings.is_proxied {
-            true => Duration::ZERO,
-            false => self.backoff.next_with_jitter(MIN_DELAY, random()),
-        };
-        self.stream_state = StreamState::Waiting(now + delay);
-    }
-
-    fn shut_down(&mut self, now: Duration) {
-        if self.shutdown_deadline.is_some() {
-            return;
-        }
-        self.shutdown_deadline = Some(now + self.settings.final_report_timeout);
-        // A later attempt could not deliver the final report in time.
-        if let StreamState::Waiting(until) = &mut self.stream_state {
-            *until = now;
-        }
     }
 
     fn acknowledged(&mut self, now: Duration, version: &str) {
@@ -296,40 +249,28 @@ impl Reporter {
     /// Performs the action that is due at `now`, if any.
     fn run_due(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
         if self.shutdown_deadline.is_some_and(|until| now >= until) {
-            effects.extend([Effect::Close, Effect::Done]);
+            effects.push(Effect::Done);
             self.stream_state = StreamState::Done;
             return;
         }
         if self.final_report_delivered(now) {
-            effects.push(Effect::HalfClose);
-            self.stream_state = StreamState::HalfClosed(now + HALF_CLOSE_DELAY);
+            effects.push(Effect::Delivered);
+            self.stream_state = StreamState::Delivered(now + HALF_CLOSE_DELAY);
         }
         match &mut self.stream_state {
-            StreamState::Waiting(until) if now >= *until => {
-                effects.push(Effect::Connect);
-                self.stream_state = StreamState::Connecting;
-            }
-            StreamState::HalfClosed(until) if now >= *until => {
-                effects.extend([Effect::Close, Effect::Done]);
+            StreamState::Delivered(until) if now >= *until => {
+                effects.push(Effect::Done);
                 self.stream_state = StreamState::Done;
             }
             StreamState::Open(stream) => match stream.due(now) {
                 Due::None => {}
                 Due::Send(attempt) => self.send_report(now, attempt, random, effects),
                 Due::Unresponsive => {
-                    effects.push(Effect::Close);
-                    self.disconnected(now, Disconnect::Transient, random);
-                }
-                Due::Reopen => {
-                    reset_backoff(&mut self.backoff, stream.age(now));
-                    effects.extend([Effect::Close, Effect::Connect]);
-                    self.stream_state = StreamState::Connecting;
+                    effects.push(Effect::Unresponsive);
+                    self.stream_state = StreamState::Closed;
                 }
             },
-            StreamState::Waiting(_)
-            | StreamState::Connecting
-            | StreamState::HalfClosed(_)
-            | StreamState::Done => {}
+            StreamState::Closed | StreamState::Delivered(_) | StreamState::Done => {}
         }
     }
 
@@ -348,12 +289,6 @@ impl Reporter {
             Some(at) => now >= at,
             None => stream.is_acknowledged(self.status.generation),
         }
-    }
-}
-
-fn reset_backoff(backoff: &mut Backoff, stream_age: Duration) {
-    if stream_age >= RESET_AFTER {
-        backoff.reset();
     }
 }
 

@@ -1,7 +1,7 @@
 //! The state machine of the proxy: events of Envoy's stream, of the upstream stream and of the health
 //! reporter go in, effects come out. Time and randomness are arguments.
 //!
-//! Each stream of Envoy has one upstream stream at a time. If the upstream stream is lost, Envoy's
+//! There is at most one upstream stream at a time. Without an Envoy, health reports alone need one. If the upstream stream is lost, Envoy's
 //! stream stays open, and the next upstream stream receives Envoy's node, subscriptions and versions.
 //! Envoy receives the proxy's own nonces, so an acknowledgement never reaches a stream that did not
 //! send the response.
@@ -19,6 +19,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pacing::Backoff;
+use serde_json::Value;
+use workload_health::reporter::{self, Reporter};
+use xds::{Node, Variant};
 
 use crate::last_good::LastGood;
 use crate::type_state::TypeState;
@@ -27,16 +30,16 @@ pub use storage::Write;
 use storage::{Outcome, Storage};
 use types::{Age, Counters};
 pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
-use xds::Variant;
 
-/// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
-/// upper bound.
-const MIN_DELAY: Duration = Duration::from_millis(50);
+/// Pauses before connection attempts: the first upper bound, and with and without an Envoy the lower bound
+/// of all pauses and the largest upper bound. An Envoy waits for its configuration, but health reports of
+/// many machines must not overload a server.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-const MAX_DELAY: Duration = Duration::from_secs(10);
-/// How long the upstream stream stays open after Envoy's stream has ended, for the final health
-/// report.
-const LINGER: Duration = Duration::from_secs(5);
+const DELAYS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
+const DELAYS_ALONE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
+/// How long health alone waits for the first request of a connected Envoy, which has the node that the
+/// control plane needs to know first. Also how long a stream stays open after that of Envoy has ended.
+const ENVOY_GRACE: Duration = Duration::from_secs(5);
 /// After changed certificates the upstream stream is reopened within this time, with random jitter.
 const REOPEN_WITHIN: Duration = Duration::from_secs(30);
 /// Unacknowledged responses, besides the first of each type, at which the proxy stops reading the
@@ -61,7 +64,7 @@ const CONFIRM_INTERVAL: Duration = Duration::from_secs(60);
 /// The connection to the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upstream {
-    /// No Envoy needs one.
+    /// Neither Envoy nor health reports need one now.
     Idle,
     /// The next attempt starts at this time.
     Waiting(Duration),
@@ -77,6 +80,8 @@ struct Open {
     is_answered: bool,
     /// True once a request with the node was sent.
     is_introduced: bool,
+    /// True if that was the agent's own request: the stream carries health reports and nothing of Envoy.
+    is_alone: bool,
     /// When the first request was sent.
     introduced_at: Duration,
     /// True once a request for listeners was sent.
@@ -103,10 +108,12 @@ pub struct Proxy {
     upstream: Upstream,
     /// Number of upstream streams so far; the number of the current one.
     stream: u64,
-    /// Encoded node of the agent, which overrides fields of Envoy's node.
-    node: Bytes,
+    /// Node of the agent, which overrides fields of Envoy's node.
+    node: Box<Node>,
     last_nonce: u64,
     backoff: Backoff,
+    /// When health alone may open a stream.
+    alone_at: Duration,
     /// True from a failed attempt or a lost stream to the next response.
     is_outage: bool,
     /// Why the last upstream stream or attempt ended.
@@ -130,17 +137,17 @@ pub struct Proxy {
 
 impl Proxy {
     /// Creates a proxy without streams. `stored` is the stored configuration and its age.
-    pub fn new(settings: ProxySettings, stored: Option<(LastGood, Duration)>) -> Self {
+    pub fn new(settings: ProxySettings, reporter: Reporter, stored: Option<(LastGood, Duration)>) -> Self {
         let storage = Storage::new(settings.max_age.is_some(), stored.is_some());
         let (good, age) = stored.map_or((LastGood::default(), None), |(good, age)| (good, Some(age)));
         Self {
-            settings,
             downstream: None,
             upstream: Upstream::Idle,
             stream: 0,
-            node: Bytes::new(),
+            node: Box::new(Node { id: String::new(), locality: None, metadata: Value::Null }),
             last_nonce: 0,
-            backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
+            backoff: Backoff::new(FIRST_DELAY, FIRST_DELAY),
+            alone_at: if settings.serves_envoy { ENVOY_GRACE } else { Duration::ZERO },
             is_outage: false,
             error: None,
             good,
@@ -150,10 +157,11 @@ impl Proxy {
             storage,
             confirm_at: None,
             reopen_at: None,
-            health: Health::default(),
+            health: Health::new(reporter),
             counters: BTreeMap::new(),
             not_subscribed: 0,
             is_terminating: false,
+            settings,
         }
     }
 
@@ -172,18 +180,26 @@ impl Proxy {
             Input::UpstreamClosed { is_rejected, reason } => {
                 self.upstream_closed(now, is_rejected, reason, random, &mut effects);
             }
-            Input::HealthAttached => self.attach_health(now, &mut effects),
-            Input::HealthRequest(message) => self.health_request(now, message, &mut effects),
+            Input::Health(status) => {
+                self.step_reporter(now, reporter::Input::Status(status), random, &mut effects);
+            }
+            Input::ProbeValidated { stream, version, nonce, result } => {
+                let input = reporter::Input::Validated { stream, version, nonce, result };
+                self.step_reporter(now, input, random, &mut effects);
+            }
             // A later connection uses the current files.
             Input::FilesChanged if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) => {
                 self.reopen_at.get_or_insert(now + REOPEN_WITHIN.mul_f64(random()));
             }
             Input::FilesChanged => {}
             Input::Stored(result) => self.stored(now, result, &mut effects),
-            Input::Terminating => self.terminate(now),
+            Input::Terminating => {
+                self.terminate(now);
+                self.step_reporter(now, reporter::Input::Shutdown, random, &mut effects);
+            }
             Input::Tick => {}
         }
-        self.run_due(now, &mut effects);
+        self.run_due(now, random, &mut effects);
         effects
     }
 
@@ -191,8 +207,12 @@ impl Proxy {
     pub fn next_due(&self) -> Option<Duration> {
         let upstream = match self.upstream {
             Upstream::Waiting(until) => Some(until),
+            Upstream::Open(open) if self.awaits_envoy(open) => Some(open.since + ENVOY_GRACE),
             Upstream::Open(open) => open.linger_until,
-            Upstream::Idle | Upstream::Connecting => None,
+            Upstream::Idle => {
+                (self.downstream.is_none() && self.health_needs_stream()).then_some(self.alone_at)
+            }
+            Upstream::Connecting => None,
         };
         let is_open = matches!(self.upstream, Upstream::Open(_));
         let reopen = self.reopen_at.filter(|_| is_open && !self.is_terminating);
@@ -205,6 +225,7 @@ impl Proxy {
             self.cache_due(),
             self.ack_due(),
             self.health_due(),
+            self.health.reporter.next_due(),
         ];
         due.into_iter().flatten().min()
     }
@@ -219,6 +240,21 @@ impl Proxy {
             .fold((0, 0), |(count, size), (more, bytes)| (count + more, size + bytes));
         let total: usize = types().map(TypeState::in_flight_size).sum();
         count < IN_FLIGHT_LIMIT && size < IN_FLIGHT_SIZE && total < IN_FLIGHT_TOTAL
+    }
+
+    /// Returns the variant of the next upstream stream.
+    pub fn variant(&self) -> Variant {
+        self.downstream.as_ref().map_or(self.settings.variant, |downstream| downstream.variant)
+    }
+
+    /// Returns the state of the health reports.
+    pub fn reporter(&self) -> &Reporter {
+        &self.health.reporter
+    }
+
+    /// Returns true if Envoy has opened a stream, and its first request has not arrived yet.
+    fn awaits_envoy(&self, open: Open) -> bool {
+        self.downstream.is_some() && !open.is_introduced && self.health_needs_stream()
     }
 
     /// Returns the last good configuration, whose resources are shared with the copy.
@@ -252,39 +288,51 @@ impl Proxy {
     fn terminate(&mut self, now: Duration) {
         self.is_terminating = true;
         self.storage.terminate(now);
-        if let Upstream::Open(open) = &mut self.upstream {
-            open.linger_until = None;
+        self.alone_at = self.alone_at.min(now);
+        match &mut self.upstream {
+            Upstream::Open(open) => open.linger_until = None,
+            // A later attempt could not deliver the final report in time.
+            Upstream::Waiting(until) => *until = now.min(*until),
+            Upstream::Idle | Upstream::Connecting => {}
         }
     }
 
-    fn run_due(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+    fn run_due(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
         let is_due = |at: Option<Duration>| at.is_some_and(|at| now >= at);
-        if let Upstream::Waiting(until) = self.upstream
-            && now >= until
-        {
-            self.upstream = Upstream::Connecting;
-            self.reopen_at = None;
-            effects.push(Effect::Connect);
+        let connect_at = match self.upstream {
+            Upstream::Waiting(until) => Some(until),
+            Upstream::Idle => Some(self.alone_at).filter(|_| self.downstream.is_none()),
+            Upstream::Connecting | Upstream::Open(_) => None,
+        };
+        if is_due(connect_at) {
+            self.upstream = Upstream::Idle;
+            if self.downstream.is_some() || self.health_needs_stream() {
+                self.upstream = Upstream::Connecting;
+                self.reopen_at = None;
+                effects.push(Effect::Connect);
+            }
         }
         if let Upstream::Open(open) = self.upstream {
             if is_due(open.linger_until) {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
                 self.health.ended_by_agent(now);
-                self.health.closed(false, "Envoy disconnected", effects);
+                self.health.closed(now, effects);
                 self.upstream_ended(now);
             } else if is_due(self.reopen_at) && !self.is_terminating {
                 self.reopen_at = None;
-                self.reopen_upstream(now, "reopened with the new certificate", effects);
+                self.reopen_upstream(now, effects);
             } else if is_due(self.confirm_at) {
                 self.confirm_at = Some(now + CONFIRM_INTERVAL);
                 self.storage.confirmed();
+            } else if self.awaits_envoy(open) && now >= open.since + ENVOY_GRACE {
+                self.introduce_alone(now, effects);
             }
         }
         if is_due(self.ack_due()) {
             self.disconnect_envoy(now, "Envoy acknowledged no response for 30 s", effects);
         }
-        self.announce_health(now, effects);
+        self.run_health(now, random, effects);
         self.serve_from_cache(now, effects);
         if let Some(write) = self.storage.start(now) {
             effects.push(Effect::Store { write, age: self.good_age(now).unwrap_or_default() });

@@ -22,7 +22,7 @@ impl Node {
     pub fn encode_identity(&self) -> Bytes {
         let mut to = BytesMut::new();
         put_nonempty(&mut to, 1, self.id.as_bytes());
-        put_bytes(&mut to, 3, &encode_struct(&self.metadata));
+        put_nonempty(&mut to, 3, &encode_struct(&self.metadata));
         if let Some(parts) = &self.locality {
             let mut locality = BytesMut::new();
             for (number, part) in (1..).zip(parts) {

@@ -47,7 +47,6 @@ const HEADERS: u32 = 8 << 10;
 /// reconnects.
 const STREAMS: u32 = 16;
 
-
 pub(super) async fn accept(
     stream: TcpStream,
     address: SocketAddr,

@@ -10,7 +10,7 @@ use workload_health::{HealthReason, State};
 
 use super::configuration;
 use super::plan::{GROUPS, Kind, MachinePlan};
-use super::process::{AgentReporter, Process};
+use super::process::{AgentClient, Process};
 use super::world::World;
 
 impl World {
@@ -40,18 +40,18 @@ impl World {
                     "final state: {key}: expected served={expected}; machine {machine}: {health:?}; server: {view:?}"
                 ));
             }
-            if let Some(Process { reporter: AgentReporter::AppHealth(reporter), started, .. }) =
+            if let Some(Process { client: AgentClient::AppHealth(proxy), started, .. }) =
                 &self.processes[machine]
                 && self.is_registered(machine)
             {
                 // A heartbeat may be in flight.
                 let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
-                if let Some(since) = reporter.unacknowledged().filter(waits) {
+                if let Some(since) = proxy.reporter().unacknowledged().filter(waits) {
                     return Err(format!(
                         "final state: machine {machine} has waited for an acknowledgement since {since:?}"
                     ));
                 }
-                if reporter.session().is_none_or(|session| session == 0) {
+                if proxy.reporter().session().is_none_or(|session| session == 0) {
                     return Err(format!("final state: machine {machine} has no session"));
                 }
             }

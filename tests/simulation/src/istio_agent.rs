@@ -1,11 +1,13 @@
 //! A model of Istio's agent: it reports only when its state changes and once on each new stream,
 //! ignores responses, and sends no final report. It has the inputs and effects of the real
-//! reporter, so that it can take its place.
+//! agent, so that it can take its place.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use workload_health::State;
-use workload_health::reporter::{Attempt, Effect, Input, Report};
+use xds::{Request, Variant, health};
+use xds_proxy::{Effect, HealthEvent, Input};
 
 /// The longest pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -42,7 +44,7 @@ impl IstioAgent {
     /// Processes one input at `now`, the time since the start of the run.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         match input {
-            Input::Status(level) => {
+            Input::Health(level) => {
                 let word = match level.state {
                     State::Unknown => return Vec::new(),
                     State::Healthy => Ok(()),
@@ -55,21 +57,21 @@ impl IstioAgent {
                 self.word = Some(word);
                 if self.link == Link::Open { self.send_report() } else { Vec::new() }
             }
-            Input::Opened => {
+            Input::UpstreamOpened { .. } => {
                 self.link = Link::Open;
-                self.send_report()
+                [send(&health::first_request(Bytes::new()))].into_iter().chain(self.send_report()).collect()
             }
-            Input::Disconnected(_) if self.link != Link::Done => {
+            Input::UpstreamClosed { .. } if self.link != Link::Done => {
                 self.link = Link::Waiting(now + PAUSE.mul_f64(random()));
                 Vec::new()
             }
-            Input::Shutdown => {
+            Input::Terminating => {
                 self.link = Link::Done;
-                vec![Effect::Close, Effect::Done]
+                vec![Effect::CloseUpstream, Effect::Health(HealthEvent::Done)]
             }
             Input::FilesChanged if self.link == Link::Open => {
                 self.link = Link::Connecting;
-                vec![Effect::Close, Effect::Connect]
+                vec![Effect::CloseUpstream, Effect::Connect]
             }
             Input::Tick => match self.link {
                 Link::Waiting(until) if now >= until => {
@@ -84,9 +86,12 @@ impl IstioAgent {
 
     fn send_report(&self) -> Vec<Effect> {
         let Some(word) = &self.word else { return Vec::new() };
-        let message = word.clone().err().unwrap_or_default();
-        vec![Effect::Send(Report::Istio { healthy: word.is_ok(), message }, Attempt::New)]
+        vec![send(&health::report(word.as_ref().err().map(String::as_str), None))]
     }
+}
+
+fn send(request: &Request) -> Effect {
+    Effect::SendUpstream(request.encode(Variant::Sotw))
 }
 
 impl Default for IstioAgent {

@@ -1,12 +1,14 @@
-//! One run of an agent: its probe, its state, and its reporter. A new run has a new epoch and no
+//! One run of an agent: its probe, its state, and its stream. A new run has a new epoch and no
 //! earlier state.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use discovery::entries::StreamId;
-use workload_health::reporter::{Effect, HealthStatus, Input, Reporter, ReporterSettings};
+use workload_health::reporter::{HealthStatus, Reporter, ReporterSettings};
 use workload_health::{HealthState, Thresholds, WorkloadProbe};
+use xds::Variant;
+use xds_proxy::{Effect, Input, Proxy, ProxySettings};
 
 use super::istio_agent::IstioAgent;
 use super::plan::{Kind, MachinePlan, ProbePlan};
@@ -19,7 +21,7 @@ pub struct Process {
     pub started: Duration,
     /// The state of the thresholds.
     pub health: HealthState,
-    pub reporter: AgentReporter,
+    pub client: AgentClient,
     /// The probe in use.
     pub probe: Option<ProbePlan>,
     /// When the next probe runs, in simulated time.
@@ -32,11 +34,11 @@ pub struct Process {
     last_probe: Option<Duration>,
 }
 
-/// The reporter of a run.
+/// What opens streams and reports the health of a run.
 #[derive(Debug)]
-pub enum AgentReporter {
-    /// The reporter of this project's agent.
-    AppHealth(Box<Reporter>),
+pub enum AgentClient {
+    /// That of this project's agent, without an Envoy.
+    AppHealth(Box<Proxy>),
     /// That of any other client.
     Istio(IstioAgent),
 }
@@ -50,7 +52,7 @@ impl Process {
             run,
             started: now,
             health,
-            reporter: AgentReporter::Istio(IstioAgent::new()),
+            client: AgentClient::Istio(IstioAgent::new()),
             probe,
             next_probe: probe.map(|probe| now + Duration::from_secs(probe.initial_delay)),
             stream: None,
@@ -64,9 +66,16 @@ impl Process {
                 heartbeat: Duration::from_secs(60),
                 istio_heartbeat: Some(Duration::from_secs(300)),
                 final_report_timeout: Duration::from_secs(2),
-                is_proxied: false,
             };
-            process.reporter = AgentReporter::AppHealth(Box::new(Reporter::new(settings, process.level())));
+            let reporter = Reporter::new(settings, process.level());
+            let settings = ProxySettings {
+                identity: "machine".to_owned(),
+                max_age: None,
+                variant: Variant::Sotw,
+                program: ("app-health-agent", "0"),
+                serves_envoy: false,
+            };
+            process.client = AgentClient::AppHealth(Box::new(Proxy::new(settings, reporter, None)));
         }
         process
     }
@@ -126,21 +135,21 @@ impl Process {
         }
     }
 
-    /// Returns when the reporter is due, in simulated time.
+    /// Returns when the client is due, in simulated time.
     pub fn next_due(&self) -> Option<Duration> {
-        let due = match &self.reporter {
-            AgentReporter::AppHealth(reporter) => reporter.next_due(),
-            AgentReporter::Istio(plain) => plain.next_due(),
+        let due = match &self.client {
+            AgentClient::AppHealth(proxy) => proxy.next_due(),
+            AgentClient::Istio(plain) => plain.next_due(),
         };
         due.map(|due| self.started + due)
     }
 
-    /// Passes one input to the reporter.
+    /// Passes one input to the client.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         let now = now - self.started;
-        match &mut self.reporter {
-            AgentReporter::AppHealth(reporter) => reporter.step(now, input, random),
-            AgentReporter::Istio(plain) => plain.step(now, input, random),
+        match &mut self.client {
+            AgentClient::AppHealth(proxy) => proxy.step(now, input, random),
+            AgentClient::Istio(plain) => plain.step(now, input, random),
         }
     }
 }

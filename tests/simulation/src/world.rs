@@ -21,7 +21,7 @@ use discovery::entries::{Entries, StreamId};
 use discovery::objects::{Config, Key};
 use discovery::snapshot::Snapshot;
 use discovery::stream::AdsStream;
-use workload_health::reporter::Input as ReporterInput;
+use xds_proxy::Input as ClientInput;
 
 use super::configuration::{self, Configuration};
 use super::disk::Disk;
@@ -49,7 +49,7 @@ pub enum Event {
     /// A connection attempt of a run ends.
     ConnectEnded { machine: usize, run: u64, reached: bool },
     /// A run has validated a pushed probe.
-    ProbeValidated { machine: usize, run: u64, input: Box<ReporterInput>, probe: Option<serde_json::Value> },
+    ProbeValidated { machine: usize, run: u64, input: Box<ClientInput>, probe: Option<serde_json::Value> },
     /// Pending writes become durable.
     Commit { server: u64 },
     /// The server is informed that a write is durable.

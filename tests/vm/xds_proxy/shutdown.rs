@@ -1,4 +1,5 @@
-//! The end of an agent with `--proxy-xds`: the final health report and the last configuration.
+//! An agent with `--proxy-xds` without an Envoy, and its end: the final health report and the last
+//! configuration.
 
 use std::path::Path;
 
@@ -50,6 +51,30 @@ async fn the_final_report_uses_the_stream_of_envoy() {
         assert!(!machine.log().contains(LOST), "{}", machine.log());
         drop(stream);
     }
+}
+
+/// Neither before an Envoy, nor after it.
+#[tokio::test]
+async fn health_is_reported_without_an_envoy() {
+    let folder = envoy::folder("xds-alone");
+    let mut discovery =
+        Discovery::new(&folder, &[group(&probe()), service()]).flags(&["--disconnect-grace", "3600s"]);
+    discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+    let mut machine = Machine::new(&folder, "m1", net::loopback()).await;
+    machine.report_plaintext(&discovery);
+    machine.add_flags(&["--proxy-xds"]);
+    machine.start_agent().expect("the agent starts");
+    let condition = async || discovery.workload(machine.ip).await["condition"].clone();
+    wait::until_or(|| machine.log(), async || condition().await["status"] == "True").await;
+    let stream = EnvoyStream::open(&folder.join("m1/state/xds.sock"), LISTENER, &[]).await;
+    wait::until_or(|| machine.log(), async || machine.log().matches(CONNECTED).count() == 2).await;
+    drop(stream);
+    wait::until_or(|| machine.log(), async || machine.log().matches(CONNECTED).count() == 3).await;
+    machine.signal(Signal::SIGTERM);
+    assert_eq!(machine.agent_end().await, Some(0), "{}", machine.log());
+    let workload = discovery.workload(machine.ip).await;
+    assert_eq!(workload["condition"]["reason"], "Terminating", "{workload:#}\n{}", machine.log());
+    assert!(!machine.log().contains(LOST), "{}", machine.log());
 }
 
 #[tokio::test]

@@ -20,8 +20,6 @@ pub(super) enum Due {
     Send(Attempt),
     /// The server does not acknowledge reports; the stream must be closed.
     Unresponsive,
-    /// The stream must be replaced by a new one.
-    Reopen,
 }
 
 /// The server's side of a stream on which a hello message has arrived.
@@ -42,7 +40,6 @@ struct Pending {
 /// State of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stream {
-    opened: Duration,
     app_health: Option<Session>,
     /// Version of the last hello message that was accepted.
     pub(super) accepted: String,
@@ -55,13 +52,11 @@ pub(super) struct Stream {
     last_transition: Duration,
     pending: Option<Pending>,
     acknowledged: Option<u64>,
-    reopen_at: Option<Duration>,
 }
 
 impl Stream {
     pub(super) fn new(now: Duration) -> Self {
         Self {
-            opened: now,
             app_health: None,
             accepted: String::new(),
             last_sent: now,
@@ -71,12 +66,7 @@ impl Stream {
             last_transition: now,
             pending: None,
             acknowledged: None,
-            reopen_at: None,
         }
-    }
-
-    pub(super) fn age(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.opened)
     }
 
     pub(super) fn session(&self) -> Option<u64> {
@@ -144,24 +134,16 @@ impl Stream {
         }
     }
 
-    /// Schedules a new stream at `at`, unless an earlier one is already scheduled.
-    pub(super) fn reopen_by(&mut self, at: Duration) {
-        self.reopen_at.get_or_insert(at);
-    }
-
     /// When to call [`Stream::due`] next.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let pending = self.pending.map(|pending| pending.retried.unwrap_or(pending.since) + ACK_TIMEOUT);
-        [self.reopen_at, pending, self.retry_at(), self.heartbeat_at].into_iter().flatten().min()
+        [pending, self.retry_at(), self.heartbeat_at].into_iter().flatten().min()
     }
 
     /// Returns the action that is due at `now`. If several are due, the following calls return the
     /// others.
     pub(super) fn due(&mut self, now: Duration) -> Due {
         let is_due = |at: Option<Duration>| at.is_some_and(|at| now >= at);
-        if is_due(self.reopen_at) {
-            return Due::Reopen;
-        }
         if let Some(pending) = &mut self.pending {
             match pending.retried {
                 Some(retried) if now >= retried + ACK_TIMEOUT => return Due::Unresponsive,

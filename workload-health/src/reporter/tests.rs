@@ -21,7 +21,6 @@ fn settings() -> ReporterSettings {
         heartbeat: secs(60.0),
         istio_heartbeat: Some(secs(300.0)),
         final_report_timeout: secs(2.0),
-        is_proxied: false,
     }
 }
 
@@ -79,13 +78,9 @@ fn acked(generation: u64) -> Input {
     Input::Acknowledged(format!("{EPOCH}/{generation}"))
 }
 
-const TRANSIENT: Input = Input::Disconnected(Disconnect::Transient);
-const REJECTED: Input = Input::Disconnected(Disconnect::Rejected);
-
 fn describe(effect: Effect) -> Option<String> {
     let again = |attempt| if attempt == Attempt::Retry { " again" } else { "" };
     Some(match effect {
-        Effect::Connect => "connect".into(),
         Effect::Send(Report::Istio { healthy, message }, attempt) => {
             let message = if message.is_empty() { message } else { format!(" {message}") };
             format!("istio {healthy}{message}{}", again(attempt))
@@ -100,8 +95,8 @@ fn describe(effect: Effect) -> Option<String> {
             format!("answer {nonce} {version} {nack_reason:?}")
         }
         Effect::NothingToReport => "nothing to report".into(),
-        Effect::Close => "close".into(),
-        Effect::HalfClose => "half-close".into(),
+        Effect::Unresponsive => "unresponsive".into(),
+        Effect::Delivered => "delivered".into(),
         Effect::Done => "done".into(),
     })
 }

@@ -16,8 +16,6 @@ pub struct ReporterSettings {
     pub istio_heartbeat: Option<Duration>,
     /// The longest wait for the acknowledgement of the final report.
     pub final_report_timeout: Duration,
-    /// True if streams belong to a proxy, which paces its own connection attempts.
-    pub is_proxied: bool,
 }
 
 /// Health status of the workload. Times count from the agent's start.
@@ -50,10 +48,10 @@ impl HealthStatus {
 pub enum Input {
     /// The health status has changed, at least in part.
     Status(HealthStatus),
-    /// The requested stream is open, and its first request is queued.
+    /// Reports may be sent on a new stream, whose first request was sent.
     Opened,
-    /// The requested stream could not be opened, or the open one has ended.
-    Disconnected(Disconnect),
+    /// The stream can no longer be used.
+    Closed,
     /// The server sent a hello message: the first one on a stream, or a later one with another
     /// probe.
     Hello {
@@ -77,19 +75,9 @@ pub enum Input {
     },
     /// The server stored the report with this version, `<epoch>/<generation>`.
     Acknowledged(String),
-    /// The certificate files have changed, and the new ones are usable.
-    FilesChanged,
     /// The agent begins to shut down.
     Shutdown,
     Tick,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disconnect {
-    /// A failure that another attempt may resolve.
-    Transient,
-    /// The server rejected this client with PERMISSION_DENIED, UNAUTHENTICATED or INVALID_ARGUMENT.
-    Rejected,
 }
 
 /// A health report in one of two formats.
@@ -115,8 +103,6 @@ pub enum Attempt {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Open a stream; the result is an [`Input::Opened`] or [`Input::Disconnected`].
-    Connect,
     Send(Report, Attempt),
     /// There is no probe, and the server has sent none, as istiod never does. It serves the workload
     /// whatever its health is.
@@ -139,9 +125,10 @@ pub enum Effect {
         /// Why the message is rejected; `None` for an ACK.
         nack_reason: Option<String>,
     },
-    Close,
-    /// Close the client's half of the stream.
-    HalfClose,
+    /// The server acknowledges no reports. The stream is used no more, and must be replaced.
+    Unresponsive,
+    /// The final report is delivered. The stream may end now.
+    Delivered,
     /// The final report is delivered or has timed out; the reporter is finished.
     Done,
 }

@@ -9,7 +9,9 @@ use xds::{Request, Variant};
 
 use super::limits;
 use super::types::{Effect, Event};
-use super::{ACK_TIMEOUT, Downstream, LINGER, Proxy, TOO_MANY_NAMES, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream};
+use super::{
+    ACK_TIMEOUT, Downstream, ENVOY_GRACE, Proxy, TOO_MANY_NAMES, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream,
+};
 use crate::type_state::{Delivered, TypeState, Verdict};
 
 /// Longest text of a NACK that is kept, in characters.
@@ -19,8 +21,12 @@ impl Proxy {
     pub(super) fn envoy_opened(&mut self, now: Duration, variant: Variant, effects: &mut Vec<Effect>) {
         if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
             effects.push(Effect::CloseUpstream);
-            self.health.closed(false, "Envoy reconnected", effects);
+            self.health.closed(now, effects);
             self.upstream_ended(now);
+            self.upstream = Upstream::Idle;
+        }
+        if self.downstream.is_none() && matches!(self.upstream, Upstream::Waiting(_)) {
+            // The pause was that of health reports, which can be longer.
             self.upstream = Upstream::Idle;
         }
         self.remember_from_cache();
@@ -38,8 +44,11 @@ impl Proxy {
     pub(super) fn envoy_closed(&mut self, now: Duration, effects: &mut Vec<Effect>) {
         self.remember_from_cache();
         self.downstream = None;
+        self.alone_at = if self.is_terminating { now } else { now + ENVOY_GRACE };
         match &mut self.upstream {
-            Upstream::Open(open) => open.linger_until = (!self.is_terminating).then_some(now + LINGER),
+            Upstream::Open(open) if open.is_alone => {}
+            Upstream::Open(open) => open.linger_until = (!self.is_terminating).then_some(now + ENVOY_GRACE),
+            Upstream::Connecting if self.is_terminating => {}
             Upstream::Connecting => {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
@@ -78,6 +87,11 @@ impl Proxy {
         if let Some(node) = &request.node {
             downstream.node = node.clone();
         }
+        if matches!(self.upstream, Upstream::Open(open) if open.is_alone) {
+            // The control plane must know Envoy's node first.
+            self.reopen_upstream(now, effects);
+        }
+        let Some(downstream) = &mut self.downstream else { return };
         let type_url = request.type_url.clone();
         let index = match downstream.types.iter().position(|state| state.type_url() == type_url) {
             Some(index) => index,
@@ -188,7 +202,7 @@ impl Proxy {
             open.is_introduced = true;
             open.introduced_at = now;
             // Protobuf merges a message that follows another one into it.
-            request.node = Some([&*downstream.node, &*self.node].concat().into());
+            request.node = Some([&*downstream.node, &*self.node.encode_identity()].concat().into());
         }
         open.is_listening |= request.type_url == LISTENER;
         effects.push(Effect::SendUpstream(request.encode(downstream.variant)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::types::{Effect, Event, ProxyView, TypeView};
-use super::{Proxy, Upstream};
+use super::{Open, Proxy, Upstream};
 use crate::type_state::{Delivered, TypeState};
 
 impl Proxy {
@@ -96,7 +96,8 @@ impl Proxy {
             error: self.error.clone(),
             age: self.good_age(now),
             stale: self.stale(now),
-            is_health_refused: connected.is_some() && self.health.is_paused(now),
+            is_health_refused: matches!(self.upstream, Upstream::Open(Open { is_alone: false, .. }))
+                && self.health.is_paused(now),
             not_subscribed: self.not_subscribed,
             not_stored: types
                 .iter()

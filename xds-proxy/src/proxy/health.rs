@@ -1,4 +1,5 @@
-//! Health reports on the upstream stream. Envoy never sees them.
+//! Health reports on the upstream stream. Envoy never sees them. Without an Envoy, the stream carries
+//! nothing else.
 //!
 //! A control plane that does not know the type of the reports may end the stream, which is Envoy's too.
 //! One that does so twice in a row gets no reports for some time.
@@ -6,12 +7,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use pacing::exponential;
-use xds::type_url::{HEALTH_INFORMATION, PROBE};
+use serde_json::json;
+use workload_health::health_report::APP_HEALTH_REPORT;
+use workload_health::reporter::{self, Report, Reporter};
+use workload_health::{Hello, State};
+use xds::health::{HealthResponse, ack_or_nack, first_request, report};
+use xds::{Node, Request};
 
 use super::types::{Effect, Event, HealthEvent};
-use super::{Proxy, Upstream};
+use super::{Open, Proxy, Upstream};
 
 /// Reports follow Envoy's request for listeners, as in Istio, or this time after the first request:
 /// an Envoy with static listeners sends none.
@@ -38,19 +43,18 @@ struct Refusal {
     until: Duration,
 }
 
-/// The part of the health reporter.
-#[derive(Debug, Default)]
+/// The health reports, and what is known of the servers.
+#[derive(Debug)]
 pub(super) struct Health {
-    /// True if the reporter waits for a stream.
-    is_waiting: bool,
-    /// True if the reporter uses the current stream.
+    pub(super) reporter: Reporter,
+    /// True if reports use the current stream.
     is_open: bool,
-    /// The newest probe that arrived before the reporter could use the stream.
-    probe: Option<Bytes>,
+    /// The newest hello message that arrived before reports could be sent.
+    hello: Option<HealthResponse>,
     /// Name of the server of the current stream.
     server: String,
-    /// When the first report was sent on the current stream; `None` once the server has shown that
-    /// it accepts reports.
+    /// When the first report was sent on the current stream of Envoy; `None` once the server has shown
+    /// that it accepts reports.
     reported_at: Option<Duration>,
     /// True if the server has shown that on the current stream.
     is_accepted: bool,
@@ -59,8 +63,16 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn is_own(&self, type_url: &str) -> bool {
-        [HEALTH_INFORMATION, PROBE].contains(&type_url)
+    pub(super) fn new(reporter: Reporter) -> Self {
+        Self {
+            reporter,
+            is_open: false,
+            hello: None,
+            server: String::new(),
+            reported_at: None,
+            is_accepted: false,
+            refusals: BTreeMap::new(),
+        }
     }
 
     pub(super) fn opened(&mut self, server: String) {
@@ -120,62 +132,173 @@ impl Health {
         true
     }
 
-    pub(super) fn response(&mut self, type_url: &str, message: Bytes, effects: &mut Vec<Effect>) {
-        self.accepted();
-        if self.is_open {
-            effects.push(Effect::Health(HealthEvent::Response(message)));
-        } else if type_url == PROBE {
-            self.probe = Some(message);
-        }
-    }
-
-    pub(super) fn closed(&mut self, is_rejected: bool, reason: &str, effects: &mut Vec<Effect>) {
-        self.probe = None;
+    /// Records the end of the stream.
+    pub(super) fn closed(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        self.hello = None;
         if std::mem::take(&mut self.is_open) {
-            effects.push(Effect::Health(HealthEvent::Closed { is_rejected, reason: reason.to_owned() }));
+            effects.push(Effect::Health(HealthEvent::Closed));
+            // Nothing is sent without a stream, so nothing is random.
+            let ended = self.reporter.step(now, reporter::Input::Closed, &mut || 0.0);
+            effects
+                .extend(ended.contains(&reporter::Effect::Done).then_some(Effect::Health(HealthEvent::Done)));
         }
     }
 }
 
 impl Proxy {
-    /// A reporter that uses the current stream attaches again only to get another one. One that has
-    /// finished does not, and the stream remains Envoy's.
-    pub(super) fn attach_health(&mut self, now: Duration, effects: &mut Vec<Effect>) {
-        if std::mem::take(&mut self.health.is_open) {
-            self.reopen_upstream(now, "reopened for health reports", effects);
-        }
-        self.health.is_waiting = true;
+    /// Returns true if an upstream stream is needed although there is no Envoy.
+    pub(super) fn health_needs_stream(&self) -> bool {
+        !self.health.reporter.is_done()
     }
 
-    pub(super) fn health_request(&mut self, now: Duration, message: Bytes, effects: &mut Vec<Effect>) {
-        if self.health.is_open && matches!(self.upstream, Upstream::Open(_)) {
-            self.health.sent(now);
-            effects.push(Effect::SendUpstream(message));
+    /// Passes an input to the reporter, and carries out its effects.
+    pub(super) fn step_reporter(
+        &mut self,
+        now: Duration,
+        input: reporter::Input,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
+        for effect in self.health.reporter.step(now, input, random) {
+            self.apply_of_reporter(now, effect, effects);
         }
+    }
+
+    fn apply_of_reporter(&mut self, now: Duration, effect: reporter::Effect, effects: &mut Vec<Effect>) {
+        let event = match effect {
+            reporter::Effect::Send(report, attempt) => {
+                self.send_report(now, report, effects);
+                HealthEvent::Sent(attempt)
+            }
+            reporter::Effect::AckOrNack { version, nonce, nack_reason } => {
+                return self.send_health(ack_or_nack(version, nonce, nack_reason.as_deref()), effects);
+            }
+            reporter::Effect::ValidateProbe { stream, version, nonce, probe } => {
+                HealthEvent::ValidateProbe { stream, version, nonce, probe }
+            }
+            reporter::Effect::NothingToReport => HealthEvent::NothingToReport,
+            reporter::Effect::Unresponsive => return self.reopen_upstream(now, effects),
+            reporter::Effect::Delivered => {
+                if self.downstream.is_none() {
+                    effects.push(Effect::HalfCloseUpstream);
+                }
+                return;
+            }
+            reporter::Effect::Done => {
+                if self.downstream.is_none() && self.upstream != Upstream::Idle {
+                    effects.push(Effect::CloseUpstream);
+                    self.health.closed(now, effects);
+                    self.upstream_ended(now);
+                    self.upstream = Upstream::Idle;
+                }
+                HealthEvent::Done
+            }
+        };
+        effects.push(Effect::Health(event));
+    }
+
+    fn send_report(&mut self, now: Duration, status: Report, effects: &mut Vec<Effect>) {
+        if matches!(self.upstream, Upstream::Open(Open { is_alone: false, .. })) {
+            self.health.sent(now);
+        }
+        let request = match status {
+            Report::Istio { healthy, message } => report((!healthy).then_some(&*message), None),
+            Report::AppHealth(status) => {
+                let metadata = json!({ APP_HEALTH_REPORT: status.to_json() });
+                let node = Node { id: self.settings.identity.clone(), locality: None, metadata };
+                let error = (status.state != State::Healthy).then_some(&*status.message);
+                report(error, Some(node.encode_identity()))
+            }
+        };
+        self.send_health(request, effects);
+    }
+
+    fn send_health(&self, request: Request, effects: &mut Vec<Effect>) {
+        if let Upstream::Open(open) = self.upstream {
+            effects.push(Effect::SendUpstream(request.encode(open.variant)));
+        }
+    }
+
+    /// Sends the first request of a stream that Envoy does not use.
+    pub(super) fn introduce_alone(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        let Upstream::Open(open) = &mut self.upstream else { return };
+        (open.is_introduced, open.is_alone, open.introduced_at) = (true, true, now);
+        let (program, version) = self.settings.program;
+        self.send_health(first_request(self.node.encode(program, version)), effects);
+    }
+
+    /// Processes a response that belongs to the reporter.
+    pub(super) fn health_response(
+        &mut self,
+        now: Duration,
+        response: HealthResponse,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.health.accepted();
+        if !self.health.is_open {
+            if matches!(response, HealthResponse::Hello { .. }) {
+                self.health.hello = Some(response);
+            }
+            return;
+        }
+        let (input, event) = match response {
+            HealthResponse::Acknowledged(version) => {
+                let event = HealthEvent::Acknowledged(version.clone());
+                (reporter::Input::Acknowledged(version), Some(event))
+            }
+            HealthResponse::Hello { version, nonce, content } => {
+                match content.and_then(|content| Hello::parse(&content)) {
+                    Ok(hello) => {
+                        let is_new = self.health.reporter.session() != Some(hello.session);
+                        let event = is_new.then_some(HealthEvent::Session(hello.session));
+                        (reporter::Input::Hello { hello, version, nonce }, event)
+                    }
+                    Err(text) => {
+                        let event = HealthEvent::InvalidHello(text.clone());
+                        (reporter::Input::Malformed { text, nonce }, Some(event))
+                    }
+                }
+            }
+        };
+        effects.extend(event.map(Effect::Health));
+        self.step_reporter(now, input, random, effects);
     }
 
     /// When reports may be sent on the current stream.
     pub(super) fn health_due(&self) -> Option<Duration> {
-        match self.upstream {
-            Upstream::Open(open) if self.health.is_waiting && open.is_introduced => {
-                let delay = match open.is_listening {
-                    true if self.health.refusals.contains_key(&self.health.server) => RETRY_AFTER,
-                    true => Duration::ZERO,
-                    false => LISTENER_TIMEOUT,
-                };
-                Some(open.introduced_at.saturating_add(delay).max(self.health.paused_until()))
-            }
-            _ => None,
+        let Upstream::Open(open) = self.upstream else { return None };
+        if self.health.is_open || !open.is_introduced || self.health.reporter.is_done() {
+            return None;
         }
+        if open.is_alone {
+            return Some(open.introduced_at);
+        }
+        let delay = match open.is_listening {
+            true if self.health.refusals.contains_key(&self.health.server) => RETRY_AFTER,
+            true => Duration::ZERO,
+            false => LISTENER_TIMEOUT,
+        };
+        Some(open.introduced_at.saturating_add(delay).max(self.health.paused_until()))
     }
 
-    pub(super) fn announce_health(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+    /// Lets the reporter use the stream once it may, and do what is due.
+    pub(super) fn run_health(
+        &mut self,
+        now: Duration,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.health_due().is_some_and(|due| now >= due) {
-            self.health.is_waiting = false;
             self.health.is_open = true;
             effects.push(Effect::Health(HealthEvent::Opened));
-            effects
-                .extend(self.health.probe.take().map(|probe| Effect::Health(HealthEvent::Response(probe))));
+            self.step_reporter(now, reporter::Input::Opened, random, effects);
+            if let Some(hello) = self.health.hello.take() {
+                self.health_response(now, hello, random, effects);
+            }
+        }
+        if self.health.reporter.next_due().is_some_and(|due| now >= due) {
+            self.step_reporter(now, reporter::Input::Tick, random, effects);
         }
     }
 }

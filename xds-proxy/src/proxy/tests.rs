@@ -1,3 +1,4 @@
+mod alone;
 mod health;
 mod limits;
 mod recovery;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::Variant;
+use serde_json::Value;
+use workload_health::reporter::{Attempt, HealthStatus};
+use xds::{Node, Variant};
 
 use super::storage::Write;
 
@@ -15,9 +17,15 @@ pub struct ProxySettings {
     /// Maximum age of a last good configuration that is served; `None` if it is never served or
     /// stored.
     pub max_age: Option<Duration>,
+    /// Variant of a stream that Envoy does not use.
+    pub variant: Variant,
+    /// Name and version of the agent.
+    pub program: (&'static str, &'static str),
+    /// True if an Envoy may open streams.
+    pub serves_envoy: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Envoy has opened a stream, which replaces an earlier one.
     EnvoyOpened(Variant),
@@ -26,8 +34,8 @@ pub enum Input {
     EnvoyClosed,
     /// The requested upstream stream is open.
     UpstreamOpened {
-        /// The encoded node of the agent, whose fields override those of Envoy's node.
-        node: Bytes,
+        /// The node of the agent, whose fields override those of Envoy's node.
+        node: Box<Node>,
         /// Name of the server.
         server: String,
     },
@@ -39,10 +47,16 @@ pub enum Input {
         is_rejected: bool,
         reason: String,
     },
-    /// The health reporter waits for an upstream stream, and has dropped the one that it used.
-    HealthAttached,
-    /// An encoded request of the health reporter.
-    HealthRequest(Bytes),
+    /// The health status has changed, at least in part.
+    Health(HealthStatus),
+    /// A pushed probe was accepted or rejected. `stream`, `version` and `nonce` are those of the
+    /// [`HealthEvent::ValidateProbe`].
+    ProbeValidated {
+        stream: u64,
+        version: String,
+        nonce: String,
+        result: Result<(), String>,
+    },
     /// The certificate files have changed, and the new ones are usable.
     FilesChanged,
     /// The requested write has ended; the error is its cause.
@@ -52,7 +66,7 @@ pub enum Input {
     Tick,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Open an upstream stream; the result is an [`Input::UpstreamOpened`] or
     /// [`Input::UpstreamClosed`].
@@ -60,6 +74,8 @@ pub enum Effect {
     /// Close the upstream stream, or abort the attempt to open it.
     CloseUpstream,
     SendUpstream(Bytes),
+    /// Close the client's half of the upstream stream.
+    HalfCloseUpstream,
     /// Send both parts to Envoy as one message.
     SendEnvoy(Bytes, Bytes),
     CloseEnvoy(&'static str),
@@ -73,17 +89,34 @@ pub enum Effect {
     Event(Event),
 }
 
-/// What the health reporter receives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What happens to the health reports.
+#[derive(Debug, Clone, PartialEq)]
 pub enum HealthEvent {
     /// Reports may be sent on the current upstream stream.
     Opened,
-    /// An encoded response that belongs to the reporter.
-    Response(Bytes),
-    Closed {
-        is_rejected: bool,
-        reason: String,
+    /// A report was sent.
+    Sent(Attempt),
+    /// The server stored the report with this version, `<epoch>/<generation>`.
+    Acknowledged(String),
+    /// The server has sent a hello message with this session for the first time on a stream.
+    Session(u64),
+    /// A hello message is invalid.
+    InvalidHello(String),
+    /// There is no probe, and the server has sent none, as istiod never does. It serves the workload
+    /// whatever its health is.
+    NothingToReport,
+    /// Validate a pushed probe; the result is an [`Input::ProbeValidated`].
+    ValidateProbe {
+        stream: u64,
+        version: String,
+        nonce: String,
+        /// `None` if the server has no probe for this workload.
+        probe: Option<Value>,
     },
+    /// Reports can no longer be sent on the stream.
+    Closed,
+    /// The final report is delivered or has timed out.
+    Done,
 }
 
 /// Something that an operator wants to know.

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::Response;
+use xds::health::HealthResponse;
+use xds::{Node, Response};
 
 use super::types::{Effect, Event};
-use super::{CONFIRM_INTERVAL, MIN_DELAY, Open, Proxy, STABLE_AFTER, TOO_MANY_NAMES, Upstream};
+use super::{CONFIRM_INTERVAL, DELAYS, DELAYS_ALONE, Open, Proxy, STABLE_AFTER, TOO_MANY_NAMES, Upstream};
 use crate::type_state::{Content, Delivered, ServerNonce, TypeState};
 
 impl Proxy {
     pub(super) fn upstream_opened(
         &mut self,
         now: Duration,
-        node: Bytes,
+        node: Box<Node>,
         server: String,
         effects: &mut Vec<Effect>,
     ) {
@@ -23,17 +24,17 @@ impl Proxy {
         self.health.opened(server);
         self.stream += 1;
         self.node = node;
-        let Some(variant) = self.downstream.as_ref().map(|downstream| downstream.variant) else { return };
         self.upstream = Upstream::Open(Open {
-            variant,
+            variant: self.variant(),
             since: now,
             is_answered: false,
             is_introduced: false,
+            is_alone: false,
             introduced_at: now,
             is_listening: false,
             linger_until: None,
         });
-        let Some(downstream) = &mut self.downstream else { return };
+        let Some(downstream) = &mut self.downstream else { return self.introduce_alone(now, effects) };
         if downstream.types.iter().any(TypeState::cannot_be_replayed) {
             let reason = "only Envoy knows the versions of more than 100,000 resources";
             return self.disconnect_envoy(now, reason, effects);
@@ -58,8 +59,14 @@ impl Proxy {
         let Ok(response) = Response::parse(&message, open.variant) else {
             return self.close_upstream(now, "the control plane sent a malformed response", random, effects);
         };
-        if self.health.is_own(&response.type_url) {
-            return self.health.response(&response.type_url, message, effects);
+        if open.is_alone {
+            (self.is_outage, self.error) = (false, None);
+        }
+        if let Some(response) = HealthResponse::new(&response) {
+            return self.health_response(now, response, random, effects);
+        }
+        if open.is_alone {
+            return;
         }
         if !open.is_answered {
             open.is_answered = true;
@@ -124,7 +131,7 @@ impl Proxy {
             return;
         }
         let is_report_refused = self.health.ended_by_server(now, effects);
-        self.health.closed(is_rejected, &reason, effects);
+        self.health.closed(now, effects);
         if self.was_stable(now) {
             self.backoff.reset();
         }
@@ -137,22 +144,27 @@ impl Proxy {
             // Another attempt would be rejected too.
             self.backoff.jump_to_max();
         }
-        self.upstream = match self.downstream {
-            Some(_) => Upstream::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random())),
-            None => Upstream::Idle,
-        };
+        let is_lingering = matches!(self.upstream, Upstream::Open(Open { linger_until: Some(_), .. }));
+        let is_alone = self.downstream.is_none();
+        if is_alone && (is_lingering || !self.health_needs_stream()) {
+            self.upstream = Upstream::Idle;
+            return;
+        }
+        let [min, max] = if is_alone { DELAYS_ALONE } else { DELAYS };
+        self.backoff.set_max(max);
+        self.upstream = Upstream::Waiting(now + self.backoff.next_with_jitter(min, random()));
     }
 
     /// Replaces a working upstream stream by another one.
-    pub(super) fn reopen_upstream(&mut self, now: Duration, reason: &str, effects: &mut Vec<Effect>) {
-        if matches!(self.upstream, Upstream::Open(_)) {
+    pub(super) fn reopen_upstream(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        if let Upstream::Open(open) = self.upstream {
             effects.push(Effect::CloseUpstream);
             self.health.ended_by_agent(now);
-            self.health.closed(false, reason, effects);
+            self.health.closed(now, effects);
             self.upstream_ended(now);
-            self.upstream = match self.downstream {
-                Some(_) => Upstream::Waiting(now + MIN_DELAY),
-                None => Upstream::Idle,
+            self.upstream = match open.linger_until {
+                Some(_) => Upstream::Idle,
+                None => Upstream::Waiting(now + DELAYS[0]),
             };
         }
     }
@@ -172,10 +184,11 @@ impl Proxy {
         }
     }
 
-    /// Returns true if the upstream stream is open, was answered, and did not end soon.
+    /// Returns true if the upstream stream is open, was answered, and did not end soon. istiod answers no
+    /// health report.
     pub fn was_stable(&self, now: Duration) -> bool {
-        let Upstream::Open(Open { is_answered, since, .. }) = self.upstream else { return false };
-        is_answered && now.saturating_sub(since) >= STABLE_AFTER
+        let Upstream::Open(Open { is_answered, is_alone, since, .. }) = self.upstream else { return false };
+        (is_answered || is_alone) && now.saturating_sub(since) >= STABLE_AFTER
     }
 
     /// Records until when the control plane has confirmed the configuration.

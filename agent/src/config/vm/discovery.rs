@@ -11,9 +11,8 @@ use workload_health::workload_group::WorkloadGroup;
 
 use super::{Environment, bootstrap::absolute};
 use crate::args::DiscoveryArgs;
-use crate::vm::report::tls::{ClientFiles, San, TlsError, TlsFiles};
-use crate::vm::report::{DiscoveryConfig, DiscoveryServer, token};
-use crate::vm::xds_proxy::ProxyConfig;
+use crate::vm::xds_client::tls::{ClientFiles, San, TlsError, TlsFiles};
+use crate::vm::xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig, token};
 use address::{Endpoint, LocalAddress};
 use agent_output::exit::Failure;
 use node::node;

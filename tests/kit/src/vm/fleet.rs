@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health_agent::vm::report::tls::{ClientFiles, San, TlsFiles};
+use app_health_agent::vm::xds_client::tls::{ClientFiles, San, TlsFiles};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;

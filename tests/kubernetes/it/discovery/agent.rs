@@ -5,25 +5,24 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use app_health_agent::address::Endpoint;
-use app_health_agent::args::Xds;
-use app_health_agent::vm::report::DiscoveryServer;
-use app_health_agent::vm::report::connection::{self, Connection};
-use app_health_agent::vm::report::tls::San;
-use app_health_agent::vm::report::xds::{self, Node, Request, Response};
+use address::Endpoint;
+use app_health_agent::vm::xds_client::DiscoveryServer;
+use app_health_agent::vm::xds_client::connection::{self, Connection};
+use app_health_agent::vm::xds_client::tls::San;
+use app_health_agent::vm::xds_client::upstream::{ALONE_LIMITS, OpenStream};
+use hyper::body::Bytes;
 use hyper::http::uri::Scheme;
 use serde_json::json;
+use serving::grpc;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
-use workload_health::health_report::HealthReport;
+use workload_health::health_report::{APP_HEALTH_REPORT, HealthReport};
 use workload_health::{Hello, State};
+use xds::health::{self, HealthResponse};
+use xds::{Node, Request, Response, Variant};
 
 use super::NAMESPACE;
-
-/// The capacity of the message queue in each direction.
-const QUEUE: usize = 8;
 
 #[derive(Clone, Default)]
 struct AgentState {
@@ -53,7 +52,8 @@ impl Agent {
             group => metadata["AUTO_REGISTER_GROUP"] = group.into(),
         }
         let id = format!("sidecar~{ip}~vm.{NAMESPACE}~{NAMESPACE}.svc.cluster.local");
-        let first = Request::First(Box::new(Node { id: id.clone(), locality: None, metadata }));
+        let node = Node { id: id.clone(), locality: None, metadata };
+        let first = health::first_request(node.encode("app-health-agent", "0.0.0"));
         let epoch = format!("e{}", EPOCHS.fetch_add(1, Ordering::Relaxed));
         let task = Task { epoch, id, generation: 0, is_healthy: false, state: state.clone() };
         runtime.spawn(task.run(address, first, received));
@@ -98,28 +98,26 @@ struct Task {
 
 impl Task {
     async fn run(mut self, address: SocketAddr, first: Request, mut reports: mpsc::UnboundedReceiver<bool>) {
-        let (requests, sent) = mpsc::channel(QUEUE);
-        let (responses_sender, mut responses) = mpsc::channel(QUEUE);
-        let connection = connect(address).await;
-        let _stream = AbortOnDropHandle::new(tokio::spawn(xds::run_stream(
-            connection,
-            Xds::Sotw,
-            sent,
-            responses_sender,
-        )));
+        let mut stream = OpenStream::new(connect(address).await, Variant::Sotw, ALONE_LIMITS);
+        let requests = stream.requests().expect("an open stream");
         let mut next = vec![first];
         loop {
             for request in next.drain(..) {
-                // If the stream has ended, the loop receives `Ended` next.
-                let _ = requests.send(request).await;
+                let message = grpc::parts(request.encode(Variant::Sotw), Bytes::new());
+                // If the stream has ended, the loop receives its status next.
+                let _ = requests.send(Ok(message)).await;
             }
             tokio::select! {
-                response = responses.recv() => match response.expect("`Ended` comes before the channel closes") {
-                    Response::Ended { why, .. } => {
+                response = stream.next() => match response {
+                    Ok(message) => {
+                        let response = Response::parse(&message, Variant::Sotw).expect("a response");
+                        next = HealthResponse::new(&response).map_or_else(Vec::new, |it| self.handle(it));
+                    }
+                    Err(status) => {
+                        let why = format!("{:?}: {}", status.code(), status.message());
                         self.state.lock().expect("no holder of the lock panicked").closed = Some(why);
                         return;
                     }
-                    response => next = self.handle(response),
                 },
                 report = reports.recv() => {
                     let Some(is_healthy) = report else { return };
@@ -132,22 +130,21 @@ impl Task {
     }
 
     /// Returns the requests with which the agent answers a response.
-    fn handle(&self, response: Response) -> Vec<Request> {
+    fn handle(&self, response: HealthResponse) -> Vec<Request> {
         let mut state = self.state.lock().expect("no holder of the lock panicked");
         match response {
-            Response::Hello { version, nonce, content } => {
+            HealthResponse::Hello { version, nonce, content } => {
                 let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");
                 let is_asked = session != state.session && self.generation > 0;
                 state.session = session;
-                let acknowledgement = Request::AckOrNack { version, nonce, nack_reason: None };
+                let acknowledgement = health::ack_or_nack(version, nonce, None);
                 [acknowledgement].into_iter().chain(is_asked.then(|| self.report())).collect()
             }
-            Response::Acknowledged(version) => {
+            HealthResponse::Acknowledged(version) => {
                 let generation = version.strip_prefix(&format!("{}/", self.epoch));
                 state.acknowledged = generation.and_then(|generation| generation.parse().ok());
                 Vec::new()
             }
-            Response::Ended { .. } => Vec::new(),
         }
     }
 
@@ -163,8 +160,9 @@ impl Task {
             interval_ms: None,
             verdict_within_ms: None,
         };
-        let error = (!self.is_healthy).then(|| report.message.clone());
-        Request::Report { error, extension: Some(Box::new((self.id.clone(), report.to_json()))) }
+        let metadata = json!({ APP_HEALTH_REPORT: report.to_json() });
+        let node = Node { id: self.id.clone(), locality: None, metadata };
+        health::report((!self.is_healthy).then_some(&*report.message), Some(node.encode_identity()))
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use workload_health::Shutdown as HealthEnd;
-use workload_health::reporter::{Input, Report};
+use workload_health::reporter::Report;
+use xds_proxy::Input;
 
 use super::{Event, LossReason, World};
 use crate::network::{End, Packet};
@@ -23,7 +24,7 @@ impl World {
             Fault::Freeze { host, lasts } => self.freeze(host, lasts),
             Fault::Kill { machine, silently } => self.end_machine(machine, silently),
             Fault::Stop { machine } => {
-                self.step_machine(machine, Input::Shutdown);
+                self.step_machine(machine, Input::Terminating);
                 self.end_health(machine, HealthEnd::Terminating);
             }
             Fault::Drain { machine } => self.end_health(machine, HealthEnd::Draining),

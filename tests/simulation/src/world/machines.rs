@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use discovery::entries::{Node, StreamId};
-use workload_health::reporter::{Disconnect, Effect, Input, Report};
+use bytes::Bytes;
+use discovery::entries::{Node, Report as Read, StreamId};
+use discovery::message::{ResourceSubscription, TypeUrl};
+use discovery::wire;
+use workload_health::reporter::Report;
 use workload_health::{HealthReason, Outcome, WorkloadProbe};
+use xds::json::encode_struct;
+use xds::{ResourceRef, ResponseHead, Variant, any, type_url};
+use xds_proxy::{Effect, HealthEvent, Input};
 
 use super::{Event, LossReason, World};
 use crate::configuration::{NAMESPACE, address};
@@ -50,11 +56,11 @@ impl World {
         self.send_status(machine);
     }
 
-    /// Passes the current state to the reporter.
+    /// Passes the current state to the client.
     pub(super) fn send_status(&mut self, machine: usize) {
         let Some(process) = &self.processes[machine] else { return };
         let level = process.level();
-        self.step_machine(machine, Input::Status(level));
+        self.step_machine(machine, Input::Health(level));
     }
 
     pub(super) fn start_machine(&mut self, machine: usize) {
@@ -88,7 +94,7 @@ impl World {
 
     pub(super) fn step_machine(&mut self, machine: usize, input: Input) {
         let Some(process) = self.processes.get_mut(machine).and_then(Option::as_mut) else { return };
-        let is_flip = matches!(&input, Input::Status(_));
+        let is_flip = matches!(&input, Input::Health(_));
         let random = &mut self.random;
         let text = self.trace.is_some().then(|| format!("{input:?}"));
         let effects = process.step(self.now, input, &mut || random.unit());
@@ -104,41 +110,56 @@ impl World {
 
     fn apply_of_machine(&mut self, machine: usize, effect: Effect) {
         let Some(process) = &mut self.processes[machine] else { return };
-        let Process { run, stream, first_stream, .. } = *process;
+        let Process { run, stream, .. } = *process;
         match effect {
             Effect::Connect => self.dial(machine, run),
-            Effect::Send(report, _) => {
-                self.invariants.sent(machine, &report);
-                let is_silent =
-                    self.injected_bug == Some(InjectedBug::SilentAfterReconnect) && stream != first_stream;
-                if let Some(stream) = stream.filter(|_| !is_silent) {
-                    self.send(stream, End::Server, Packet::Report(report));
-                }
-            }
-            Effect::ValidateProbe { stream, version, nonce, probe } => {
-                let input = Input::Validated { stream, version, nonce, result: Ok(()) };
+            Effect::SendUpstream(message) => self.send_request(machine, message),
+            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, probe }) => {
+                let input = Input::ProbeValidated { stream, version, nonce, result: Ok(()) };
                 let at = self.now + self.random.millis(0, 100);
                 self.at(at, Event::ProbeValidated { machine, run, input: Box::new(input), probe });
             }
-            Effect::NothingToReport => {}
-            Effect::AckOrNack { version, nonce: _, nack_reason: refusal } => {
-                if let Some(stream) = stream {
-                    self.send(stream, End::Server, Packet::Answer { version, refusal });
-                }
-            }
-            Effect::Close => {
+            Effect::CloseUpstream => {
                 process.stream = None;
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Fin);
                     self.network.close(stream, End::Machine);
                 }
             }
-            Effect::HalfClose => {
+            Effect::HalfCloseUpstream => {
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Fin);
                 }
             }
-            Effect::Done => self.end_machine(machine, false),
+            Effect::Health(HealthEvent::Done) => self.end_machine(machine, false),
+            _ => {}
+        }
+    }
+
+    /// Decodes a request as the server does, and sends it.
+    fn send_request(&mut self, machine: usize, message: Bytes) {
+        let request = wire::decode(message, Variant::Sotw).expect("a request of the agent");
+        let Some(Process { stream, first_stream, .. }) = &self.processes[machine] else { return };
+        let (stream, is_first) = (*stream, stream == first_stream);
+        let packet = match (request.report, request.type_url, request.subscription) {
+            (Some(report), ..) => {
+                let report = match report {
+                    Read::Istio { healthy, message } => Report::Istio { healthy, message },
+                    Read::AppHealth(report) => Report::AppHealth(report),
+                };
+                self.invariants.sent(machine, &report);
+                if self.injected_bug == Some(InjectedBug::SilentAfterReconnect) && !is_first {
+                    return;
+                }
+                Packet::Report(report)
+            }
+            (None, TypeUrl::Probe, ResourceSubscription::Sotw { version, .. }) => {
+                Packet::Answer { version, refusal: request.error }
+            }
+            _ => Packet::First(Box::new(self.node(machine))),
+        };
+        if let Some(stream) = stream {
+            self.send(stream, End::Server, packet);
         }
     }
 
@@ -165,17 +186,17 @@ impl World {
         }
         let server = self.server.as_ref().map(|server| server.run);
         let (Some(server), true, false) = (server, reached, self.is_cut_off(host)) else {
-            return self.step_machine(machine, Input::Disconnected(Disconnect::Transient));
+            return self.step_machine(machine, closed(false));
         };
         let stream = self.network.open(machine, run, server);
-        let node = self.node(machine);
         if let Some(process) = &mut self.processes[machine] {
             process.stream = Some(stream);
             process.first_stream.get_or_insert(stream);
         }
         self.trace(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
-        self.send(stream, End::Server, Packet::First(Box::new(node)));
-        self.step_machine(machine, Input::Opened);
+        let node =
+            Box::new(xds::Node { id: "machine".to_owned(), locality: None, metadata: Default::default() });
+        self.step_machine(machine, Input::UpstreamOpened { node, server: String::new() });
         if self.plan.machines[machine].kind == Kind::Hostile {
             self.send_hostile_report(machine, stream);
         }
@@ -244,10 +265,19 @@ impl World {
         }
         match packet {
             Packet::Hello { hello, version, nonce } => {
-                self.step_machine(machine, Input::Hello { hello, version, nonce });
+                let any = any("", &encode_struct(&hello.to_json()));
+                let head = ResponseHead { type_url: type_url::PROBE, version: &version, nonce: &nonce };
+                let resource = ResourceRef { name: "probe", version: "", any: &any };
+                let message = head.encode(Variant::Sotw, [resource], []);
+                self.step_machine(machine, Input::UpstreamResponse(message));
             }
             Packet::Ack(_) if self.injected_bug == Some(InjectedBug::DeafToAcknowledgements) => {}
-            Packet::Ack(version) => self.step_machine(machine, Input::Acknowledged(version)),
+            Packet::Ack(version) => {
+                let head =
+                    ResponseHead { type_url: type_url::HEALTH_INFORMATION, version: &version, nonce: "" };
+                let message = head.encode(Variant::Sotw, [], []);
+                self.step_machine(machine, Input::UpstreamResponse(message));
+            }
             Packet::End { refused } => self.machine_lost(stream, refused),
             _ => {}
         }
@@ -272,9 +302,10 @@ impl World {
         {
             return;
         }
-        self.step_machine(
-            machine,
-            Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient }),
-        );
+        self.step_machine(machine, closed(refused));
     }
+}
+
+fn closed(is_rejected: bool) -> Input {
+    Input::UpstreamClosed { is_rejected, reason: "lost".to_owned() }
 }

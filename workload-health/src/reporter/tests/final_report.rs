@@ -7,14 +7,13 @@ fn final_report_to_an_app_health_server() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
             (5.0, Input::Shutdown, &[]),
             (5.1, terminating(2), &["2/Terminating"]),
-            (5.2, acked(2), &["half-close"]),
-            (5.3, Input::Tick, &["close", "done"]),
+            (5.2, acked(2), &["delivered"]),
+            (5.3, Input::Tick, &["done"]),
         ],
     );
 }
@@ -24,7 +23,6 @@ fn final_report_after_a_drain() {
     let reporter = check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
@@ -36,8 +34,8 @@ fn final_report_after_a_drain() {
             // The agent's own state follows.
             (70.0, Input::Shutdown, &[]),
             (70.01, terminating(3), &["3/Terminating"]),
-            (70.02, acked(3), &["half-close"]),
-            (70.05, TRANSIENT, &["close", "done"]),
+            (70.02, acked(3), &["delivered"]),
+            (70.05, Input::Closed, &["done"]),
             (71.0, Input::Opened, &[]),
         ],
     );
@@ -49,12 +47,11 @@ fn final_report_to_istiod() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["istio true"]),
             (1.0, terminating(2), &["istio false Terminating"]),
             (1.05, Input::Shutdown, &[]),
-            (1.1, Input::Tick, &["half-close"]),
-            (1.2, Input::Tick, &["close", "done"]),
+            (1.1, Input::Tick, &["delivered"]),
+            (1.2, Input::Tick, &["done"]),
         ],
     );
 }
@@ -64,34 +61,25 @@ fn final_report_to_an_unresponsive_unreachable_or_returning_server() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (1.0, terminating(2), &["2/Terminating"]),
             (1.0, Input::Shutdown, &[]),
-            (3.0, Input::Tick, &["close", "done"]),
+            (3.0, Input::Tick, &["done"]),
         ],
     );
     check(
         healthy(1),
-        &[
-            (0.0, Input::Tick, &["connect"]),
-            (0.0, REJECTED, &[]),
-            (1.0, terminating(2), &[]),
-            (1.0, Input::Shutdown, &["connect"]),
-            (3.0, Input::Tick, &["close", "done"]),
-        ],
+        &[(1.0, terminating(2), &[]), (1.0, Input::Shutdown, &[]), (3.0, Input::Tick, &["done"])],
     );
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
-            (0.0, REJECTED, &[]),
             (1.0, terminating(2), &[]),
-            (1.0, Input::Shutdown, &["connect"]),
+            (1.0, Input::Shutdown, &[]),
             (1.1, Input::Opened, &["istio false Terminating"]),
             (1.15, hello(4), &["2/Terminating"]),
-            (1.2, acked(2), &["half-close"]),
+            (1.2, acked(2), &["delivered"]),
         ],
     );
 }

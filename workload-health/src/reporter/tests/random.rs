@@ -26,7 +26,6 @@ fn server_event() -> impl Strategy<Value = ServerEvent> {
 struct Simulation {
     reporter: Reporter,
     now: Duration,
-    asked: bool,
     open: bool,
     generation: u64,
     /// State and generation of the last report that the server received on this stream.
@@ -39,14 +38,13 @@ impl Simulation {
     fn step(&mut self, input: Input) {
         for effect in self.reporter.step(self.now, input, &mut || 0.3) {
             match effect {
-                Effect::Connect => self.asked = true,
                 Effect::Send(Report::Istio { healthy, .. }, _) => {
                     self.heard = Some((healthy, self.generation))
                 }
                 Effect::Send(Report::AppHealth(report), _) => {
                     self.heard = Some((report.state == State::Healthy, report.generation));
                 }
-                Effect::Close => (self.open, self.heard) = (false, None),
+                Effect::Unresponsive => (self.open, self.heard) = (false, None),
                 _ => {}
             }
         }
@@ -71,16 +69,16 @@ impl Simulation {
                 self.healthy = is_healthy;
                 self.step(if is_healthy { healthy(self.generation) } else { unhealthy(self.generation) });
             }
-            ServerEvent::Connects { app_health } if self.asked && !self.open => {
-                (self.asked, self.open, self.app_health) = (false, true, app_health);
+            ServerEvent::Connects { app_health } if !self.open => {
+                (self.open, self.app_health) = (true, app_health);
                 self.step(Input::Opened);
                 if app_health {
                     self.step(hello(self.generation + 1));
                 }
             }
-            ServerEvent::Breaks if self.asked || self.open => {
-                (self.asked, self.open, self.heard) = (false, false, None);
-                self.step(TRANSIENT);
+            ServerEvent::Breaks if self.open => {
+                (self.open, self.heard) = (false, None);
+                self.step(Input::Closed);
             }
             ServerEvent::Acknowledges if self.open && self.app_health => {
                 if let Some((_, generation)) = self.heard {
@@ -94,15 +92,14 @@ impl Simulation {
 }
 
 proptest! {
-    /// After any sequence of events, a connected server has received the current state, and
-    /// otherwise the next attempt is at most 30 s away.
+    /// After any sequence of events, a connected server has received the current state, and without one
+    /// nothing is due.
     #[test]
     fn the_current_state_is_reported(events in prop::collection::vec(server_event(), 0..120)) {
         let Input::Status(first) = healthy(1) else { panic!("expected a status") };
         let mut world = Simulation {
             reporter: Reporter::new(settings(), first),
             now: Duration::ZERO,
-            asked: false,
             open: false,
             generation: 1,
             heard: None,
@@ -114,9 +111,8 @@ proptest! {
             world.apply(event);
             if world.open {
                 prop_assert_eq!(world.heard, Some((world.healthy, world.generation)));
-            } else if !world.asked {
-                let due = world.reporter.next_due();
-                prop_assert!(due.is_some_and(|due| due <= world.now + secs(30.0)), "{due:?}");
+            } else {
+                prop_assert_eq!(world.reporter.next_due(), None);
             }
         }
     }
@@ -134,7 +130,7 @@ proptest! {
             }
             let input = match event {
                 ServerEvent::Connects { .. } => Input::Opened,
-                ServerEvent::Breaks => TRANSIENT,
+                ServerEvent::Breaks => Input::Closed,
                 ServerEvent::Acknowledges => acked(u64::MAX),
                 ServerEvent::Transition(_) => hello(2),
                 ServerEvent::Waits(millis) => {

@@ -7,7 +7,6 @@ fn reports_to_an_app_health_server() {
     check(
         unknown(),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.1, Input::Opened, &[]),
             (0.2, hello(7), &["0/AwaitingVerdict"]),
             (0.3, acked(0), &[]),
@@ -29,7 +28,6 @@ fn reports_to_istiod() {
     check(
         unknown(),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &[]),
             // The unknown state is never reported to an Istio server.
             (5.5, Input::Tick, &[]),
@@ -49,12 +47,10 @@ fn reports_to_istiod_are_repeated_after_a_reconnect() {
     check(
         healthy(4),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &["istio true"]),
             (5.5, Input::Tick, &["istio true again"]),
             (30.5, Input::Tick, &["istio true again"]),
-            (40.5, TRANSIENT, &[]),
-            (40.8, Input::Tick, &["connect"]),
+            (40.5, Input::Closed, &[]),
             (41.0, Input::Opened, &["istio true"]),
             (46.0, Input::Tick, &["istio true again"]),
         ],
@@ -67,7 +63,6 @@ fn without_a_probe_istiod_gets_no_report() {
     check(
         no_probe(),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &[]),
             (5.5, Input::Tick, &["nothing to report"]),
             (30.5, Input::Tick, &["nothing to report"]),
@@ -77,7 +72,6 @@ fn without_a_probe_istiod_gets_no_report() {
     check(
         no_probe(),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &[]),
             (0.6, hello(1), &["0/NoProbe"]),
             (0.7, acked(0), &[]),
@@ -90,9 +84,8 @@ fn without_a_probe_istiod_gets_no_report() {
 fn without_an_istio_heartbeat() {
     let Input::Status(first) = healthy(1) else { panic!("expected a status") };
     let mut reporter = Reporter::new(ReporterSettings { istio_heartbeat: None, ..settings() }, first);
-    for at in [0.0, 5.0, 30.0] {
-        reporter.step(secs(at), if at == 0.0 { Input::Tick } else { Input::Opened }, &mut || 0.5);
-    }
+    reporter.step(secs(5.0), Input::Opened, &mut || 0.5);
+    reporter.step(secs(10.0), Input::Tick, &mut || 0.5);
     reporter.step(secs(36.0), Input::Tick, &mut || 0.5);
     assert_eq!(reporter.next_due(), None);
 }
@@ -102,7 +95,6 @@ fn a_late_hello() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.1, Input::Opened, &["istio true"]),
             (5.1, Input::Tick, &["istio true again"]),
             (7.0, hello(3), &["1/ProbeSucceeded"]),
@@ -117,7 +109,6 @@ fn a_pending_entry_acknowledges_nothing() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(0), &["1/ProbeSucceeded", "answer n v None"]),
             (60.0, Input::Tick, &["1/ProbeSucceeded"]),
@@ -132,7 +123,6 @@ fn pushed_probes() {
     check(
         unknown(),
         &[
-            (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &[]),
             (0.0, pushed("a"), &["0/AwaitingVerdict", "offer 1 a"]),
             (0.1, validated(1, "a", Ok(())), &["answer of-a a None"]),
@@ -141,8 +131,7 @@ fn pushed_probes() {
             (1.1, validated(1, "b", Err("no")), &["answer of-b a Some(\"no\")"]),
             (2.0, Input::Malformed { text: "?".into(), nonce: "x".into() }, &["answer x a Some(\"?\")"]),
             (3.0, pushed("c"), &["offer 1 c"]),
-            (3.1, TRANSIENT, &[]),
-            (3.4, Input::Tick, &["connect"]),
+            (3.1, Input::Closed, &[]),
             (3.5, Input::Opened, &[]),
             // A probe that was pushed on an earlier stream gets no response.
             (3.6, validated(1, "c", Ok(())), &[]),

@@ -1,40 +1,81 @@
 //! Health reports on the stream of Envoy, and control planes that end a stream because of them.
 
-use xds::type_url::{CLUSTER, HEALTH_INFORMATION as REPORT, LISTENER};
+use serde_json::json;
+use xds::json::encode_struct;
+use xds::type_url::{CLUSTER, HEALTH_INFORMATION as REPORT, LISTENER, PROBE};
+use xds::{ResourceRef, ResponseHead};
 
 use super::super::*;
-use super::support::{BOTH, HOUR, Tested, configured, request};
+use super::support::{BOTH, HOUR, Tested, agent, configure, status, terminating};
+
+fn is_opened(effect: &Effect) -> bool {
+    *effect == Effect::Health(HealthEvent::Opened)
+}
+
+fn is_listening(tested: &mut Tested) {
+    tested.envoy(LISTENER, &[], "", "");
+}
+
+/// Encodes a hello message.
+fn hello(tested: &mut Tested, session: u64) {
+    let content = json!({ "session": session, "heartbeatSeconds": 60 });
+    let any = xds::any("", &encode_struct(&content));
+    let resource = ResourceRef { name: "probe", version: "1", any: &any };
+    let head = ResponseHead { type_url: PROBE, version: "p1", nonce: "h1" };
+    tested.step(Input::UpstreamResponse(head.encode(tested.variant, [resource], [])));
+}
+
+/// Types of the requests that the last step sends.
+fn sent_types(tested: &Tested) -> Vec<String> {
+    tested.sent().into_iter().map(|request| request.type_url).collect()
+}
 
 #[test]
 fn health_follows_the_listener_request_and_is_hidden_from_envoy() {
     for variant in BOTH {
-        let mut tested = Tested::new(variant);
-        tested.step(Input::HealthAttached);
+        let mut tested = Tested::reporting(variant, true);
         tested.open();
         tested.envoy(CLUSTER, &[], "", "");
-        assert!(!tested.effects.iter().any(|effect| matches!(effect, Effect::Health(_))));
-        // A probe that arrives earlier is kept.
-        tested.server("type.googleapis.com/app_health.v1.Probe", &[], "p1", "n1");
+        // A hello message that arrives earlier is kept.
+        hello(&mut tested, 7);
         assert!(tested.effects.is_empty());
-        tested.envoy(LISTENER, &[], "", "");
-        let health = |effect: &&Effect| matches!(effect, Effect::Health(_));
-        let events: Vec<_> = tested.effects.iter().filter(health).collect();
-        assert!(matches!(
-            events[..],
-            [Effect::Health(HealthEvent::Opened), Effect::Health(HealthEvent::Response(_))]
-        ));
+        is_listening(&mut tested);
         // The request for listeners was sent before.
-        assert!(matches!(tested.effects[0], Effect::SendUpstream(_)));
-        let sent = request(variant, REPORT, &[], "", "").encode(variant);
-        assert_eq!(tested.step(Input::HealthRequest(sent.clone())), [Effect::SendUpstream(sent)]);
+        assert_eq!(sent_types(&tested), [LISTENER, REPORT, REPORT]);
+        assert!(tested.effects.contains(&Effect::Health(HealthEvent::Session(7))));
+        assert_eq!(tested.proxy.reporter().session(), Some(7));
         tested.server(REPORT, &[], "epoch/1", "");
-        assert!(matches!(tested.effects[..], [Effect::Health(HealthEvent::Response(_))]));
-        // After a reconnect the reporter is informed again.
+        let acknowledged = Effect::Health(HealthEvent::Acknowledged("epoch/1".to_owned()));
+        assert_eq!(tested.effects, [acknowledged]);
+        tested.step(Input::Health(status(2)));
+        assert_eq!(sent_types(&tested), [REPORT]);
+        assert_eq!(tested.sent()[0].error_text().as_deref(), Some("HttpStatus"));
+        // After a reconnect, the newest state is reported again.
         tested.lose_upstream();
-        tested.step(Input::HealthAttached);
+        assert_eq!(tested.proxy.reporter().session(), None);
         tested.open_upstream();
-        assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
+        assert_eq!(sent_types(&tested), [CLUSTER, LISTENER, REPORT]);
     }
+}
+
+#[test]
+fn pushed_probes_are_validated_and_acknowledged() {
+    let mut tested = listening(Variant::Sotw);
+    hello(&mut tested, 3);
+    let validate = tested.effects.iter().find_map(|effect| match effect {
+        Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
+            Some((*stream, version.clone(), nonce.clone()))
+        }
+        _ => None,
+    });
+    let (stream, version, nonce) = validate.expect("a probe to validate");
+    tested.step(Input::ProbeValidated { stream, version, nonce, result: Ok(()) });
+    let sent = &tested.sent()[0];
+    assert_eq!((&*sent.type_url, &*sent.version, &*sent.nonce), (PROBE, "p1", "h1"));
+    tested.server(PROBE, &[], "p2", "h2");
+    let sent = &tested.sent()[0];
+    assert_eq!((&*sent.version, &*sent.nonce), ("p1", "h2"));
+    assert_eq!(sent.error_text().as_deref(), Some("hello: expected one resource, got 0"));
 }
 
 /// The final report waits for its acknowledgement, and the agent decides how long.
@@ -42,10 +83,8 @@ fn health_follows_the_listener_request_and_is_hidden_from_envoy() {
 fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
     for variant in BOTH {
         for ends_first in [false, true] {
-            let mut tested = configured(variant);
-            tested.envoy(LISTENER, &[], "", "");
-            tested.step(Input::HealthAttached);
-            assert_eq!(tested.effects, [Effect::Health(HealthEvent::Opened)]);
+            let mut tested = listening(variant);
+            hello(&mut tested, 1);
             // New certificates do not matter any more either.
             tested.step(Input::FilesChanged);
             if ends_first {
@@ -55,41 +94,55 @@ fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
                 tested.step(Input::Terminating);
                 tested.step(Input::EnvoyClosed);
             }
-            tested.now += HOUR;
-            tested.step(Input::Tick);
+            tested.wait(Duration::from_secs(1));
             assert!(!tested.effects.contains(&Effect::CloseUpstream), "{variant:?}, {ends_first}");
-            let last = request(variant, REPORT, &[], "", "").encode(variant);
-            assert_eq!(tested.step(Input::HealthRequest(last.clone())), [Effect::SendUpstream(last)]);
+            tested.step(Input::Health(terminating(2)));
+            assert_eq!(sent_types(&tested), [REPORT]);
             tested.server(REPORT, &[], "epoch/2", "");
-            assert!(matches!(tested.effects[..], [Effect::Health(HealthEvent::Response(_))]));
+            assert!(tested.effects.contains(&Effect::HalfCloseUpstream), "{:?}", tested.effects);
+            tested.wait(Duration::from_secs(1));
+            assert!(tested.effects.contains(&Effect::Health(HealthEvent::Done)));
+            assert!(tested.effects.contains(&Effect::CloseUpstream));
+            assert_eq!(tested.proxy.view(tested.now).connected, None);
         }
     }
 }
 
+/// Envoy drains, and needs its stream as long as it runs.
 #[test]
-fn a_reporter_that_attaches_again_gets_another_stream() {
-    let mut tested = configured(Variant::Sotw);
-    tested.envoy(LISTENER, &[], "", "");
-    tested.step(Input::HealthAttached);
-    tested.step(Input::HealthAttached);
-    // The reporter has dropped its part of the old stream and need not be informed.
-    assert_eq!(tested.effects, [Effect::CloseUpstream]);
-    tested.tick_until(|effect| *effect == Effect::Connect);
-    tested.open_upstream();
-    assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
+fn the_final_report_leaves_the_stream_to_envoy() {
+    let mut tested = listening(Variant::Sotw);
+    hello(&mut tested, 1);
+    tested.step(Input::Terminating);
+    tested.step(Input::Health(terminating(2)));
+    tested.server(REPORT, &[], "epoch/2", "");
+    tested.wait(Duration::from_secs(3));
+    assert_eq!(tested.effects, [Effect::Health(HealthEvent::Done)]);
+    assert!(tested.proxy.view(tested.now).connected.is_some());
 }
 
-/// Sends a report on the current stream as soon as one may be sent.
+#[test]
+fn a_server_that_acknowledges_nothing_gets_another_stream() {
+    let mut tested = listening(Variant::Sotw);
+    hello(&mut tested, 1);
+    tested.tick_until(|effect| *effect == Effect::CloseUpstream);
+    assert_eq!(tested.now, Duration::from_secs(20));
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.open_upstream();
+    assert!(tested.effects.iter().any(is_opened));
+}
+
+/// Waits until the first report on the current stream.
 fn report(tested: &mut Tested) {
-    tested.step(Input::HealthAttached);
-    tested.tick_until(|effect| *effect == Effect::Health(HealthEvent::Opened));
-    report_again(tested);
+    tested.tick_until(is_opened);
+    assert!(sent_types(tested).contains(&REPORT.to_owned()));
 }
 
 fn report_again(tested: &mut Tested) {
-    let report = request(tested.variant, REPORT, &[], "", "").encode(tested.variant);
-    tested.step(Input::HealthRequest(report.clone()));
-    assert!(tested.effects.contains(&Effect::SendUpstream(report)));
+    let generation = tested.generation + 1;
+    tested.generation = generation;
+    tested.step(Input::Health(status(generation)));
+    assert!(sent_types(tested).contains(&REPORT.to_owned()));
 }
 
 /// The control plane rejects the stream, and the next one is opened. Returns the logged pause.
@@ -122,8 +175,8 @@ fn is_refused(tested: &Tested) -> bool {
 }
 
 fn listening(variant: Variant) -> Tested {
-    let mut tested = configured(variant);
-    tested.envoy(LISTENER, &[], "", "");
+    let mut tested = configure(Tested::reporting(variant, true));
+    is_listening(&mut tested);
     tested
 }
 
@@ -231,12 +284,10 @@ fn a_stream_that_the_agent_ends_shows_that_reports_are_accepted() {
     report(&mut tested);
     end_stream(&mut tested);
     report(&mut tested);
-    tested.now += Duration::from_secs(6);
-    tested.step(Input::HealthAttached);
+    tested.step(Input::FilesChanged);
     tested.tick_until(|effect| *effect == Effect::Connect);
     tested.open_upstream();
-    assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
-    report_again(&mut tested);
+    report(&mut tested);
     assert_eq!(end_stream(&mut tested), None);
 }
 
@@ -249,7 +300,7 @@ fn another_server_gets_reports() {
     }
     assert!(is_refused(&tested));
     tested.lose_upstream();
-    tested.step(Input::UpstreamOpened { node: Bytes::new(), server: "other:15012".to_owned() });
+    tested.step(Input::UpstreamOpened { node: agent(), server: "other:15012".to_owned() });
     assert!(!is_refused(&tested));
     report(&mut tested);
 }

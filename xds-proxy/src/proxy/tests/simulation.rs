@@ -1,6 +1,8 @@
 //! A model control plane, a model Envoy and the proxy, on a network that loses, repeats and interrupts.
 //! While nothing is in flight, the stored configuration must be what Envoy has accepted. After the last
-//! fault, Envoy's resources must equal the control plane's.
+//! fault, Envoy's resources must equal the control plane's. An Envoy may leave and come back, also with
+//! the other variant; without one, the control plane must know the health of the workload, and at the end
+//! receives the final report.
 
 mod envoy;
 mod server;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::super::*;
-use super::support::{IDENTITY, MAX_AGE, content_of};
+use super::support::{IDENTITY, agent, content_of, reporter, settings, status, terminating};
 use crate::last_good::{LastGood, StoredResource};
 use envoy::Envoy;
 use server::Server;
@@ -24,6 +26,7 @@ const QUIET_STEPS: usize = 3000;
 struct World {
     random: fastrand::Rng,
     now: Duration,
+    /// Variant of Envoy.
     variant: Variant,
     proxy: Proxy,
     server: Server,
@@ -34,6 +37,12 @@ struct World {
     is_connecting: bool,
     has_upstream: bool,
     has_downstream: bool,
+    /// True if an Envoy runs.
+    has_envoy: bool,
+    /// Generation of the health status.
+    generation: u64,
+    validations: VecDeque<Input>,
+    is_done: bool,
     to_server: VecDeque<Bytes>,
     to_proxy: VecDeque<Bytes>,
     to_envoy: VecDeque<Bytes>,
@@ -53,13 +62,17 @@ impl World {
         let mut world = Self {
             now: Duration::ZERO,
             variant,
-            proxy: proxy(None),
+            proxy: proxy(None, &mut random),
             server: Server::new(variant, random.fork()),
             envoy: Envoy::new(variant, random.fork()),
             is_reachable: random.bool(),
             is_connecting: false,
             has_upstream: false,
             has_downstream: false,
+            has_envoy: random.u32(..3) > 0,
+            generation: 1,
+            validations: VecDeque::new(),
+            is_done: false,
             to_server: VecDeque::new(),
             to_proxy: VecDeque::new(),
             to_envoy: VecDeque::new(),
@@ -69,7 +82,11 @@ impl World {
             trace: Vec::new(),
             random,
         };
-        world.start_envoy_stream();
+        if world.has_envoy {
+            world.start_envoy_stream();
+        } else {
+            world.step(Input::Tick);
+        }
         world
     }
 
@@ -100,6 +117,12 @@ impl World {
                 let content = (write == Write::Content).then(|| self.proxy.last_good());
                 self.write = Some((content, self.now.saturating_sub(age)));
             }
+            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
+                let result = if self.random.bool() { Ok(()) } else { Err("invalid".to_owned()) };
+                self.validations.push_back(Input::ProbeValidated { stream, version, nonce, result });
+            }
+            Effect::Health(HealthEvent::Done) => self.is_done = true,
+            Effect::HalfCloseUpstream => assert!(!self.has_envoy, "the stream is Envoy's"),
             Effect::Health(_) | Effect::Event(_) => {}
         }
     }
@@ -117,6 +140,34 @@ impl World {
         self.envoy.disconnected();
         self.to_envoy.clear();
         self.from_envoy.clear();
+    }
+
+    fn start_envoy(&mut self) {
+        self.has_envoy = true;
+        self.variant = if self.random.u32(..4) > 0 { self.variant } else { self.other_variant() };
+        self.envoy = Envoy::new(self.variant, self.random.fork());
+        self.start_envoy_stream();
+    }
+
+    fn other_variant(&self) -> Variant {
+        if self.variant == Variant::Sotw { Variant::Delta } else { Variant::Sotw }
+    }
+
+    fn stop_envoy_stream(&mut self) {
+        if self.has_downstream {
+            self.drop_downstream();
+            self.step(Input::EnvoyClosed);
+        }
+    }
+
+    /// Ends the agent; an Envoy remains until then.
+    fn terminate(&mut self) {
+        let until = self.now + Duration::from_secs(10);
+        // An even one, which is unhealthy.
+        self.generation += 2 - self.generation % 2;
+        self.step(Input::Terminating);
+        self.step(Input::Health(terminating(self.generation)));
+        while !self.is_done && self.now < until && self.progress() {}
     }
 
     fn start_envoy_stream(&mut self) {
@@ -137,8 +188,8 @@ impl World {
         self.is_connecting = false;
         if self.is_reachable {
             self.has_upstream = true;
-            self.server.connected();
-            self.step(Input::UpstreamOpened { node: Bytes::new(), server: String::new() });
+            self.server.connected(self.proxy.variant());
+            self.step(Input::UpstreamOpened { node: agent(), server: String::new() });
         } else {
             self.step(Input::UpstreamClosed { is_rejected: false, reason: "refused".to_owned() });
         }
@@ -153,7 +204,8 @@ impl World {
         ready.extend((!self.to_proxy.is_empty() && reads_upstream).then_some(2));
         ready.extend((!self.to_envoy.is_empty()).then_some(3));
         ready.extend((!self.from_envoy.is_empty()).then_some(4));
-        ready.extend((!self.has_downstream).then_some(5));
+        ready.extend((self.has_envoy && !self.has_downstream).then_some(5));
+        ready.extend((!self.validations.is_empty()).then_some(8));
         ready.extend(self.write.is_some().then_some(6));
         // Warming takes longer than a message.
         let is_warm = ready.is_empty() || self.random.u32(..8) == 0;
@@ -164,7 +216,7 @@ impl World {
             0 => self.connect(),
             1 => {
                 let message = self.to_server.pop_front().unwrap();
-                self.to_proxy.extend(self.server.request(&message));
+                self.to_proxy.extend(self.server.receive(&message));
             }
             2 => {
                 let message = self.to_proxy.pop_front().unwrap();
@@ -180,6 +232,10 @@ impl World {
             }
             5 => self.start_envoy_stream(),
             6 => self.finish_write(),
+            8 => {
+                let validated = self.validations.pop_front().unwrap();
+                self.step(validated);
+            }
             _ => {
                 let requests = self.envoy.resume();
                 if self.has_downstream {
@@ -212,7 +268,7 @@ impl World {
     }
 
     fn fault(&mut self) {
-        match self.random.u32(0..13) {
+        match self.random.u32(0..17) {
             0..4 => {
                 for _ in 0..self.random.u32(1..4) {
                     let changes = self.server.change(true);
@@ -236,15 +292,14 @@ impl World {
             }
             8 => {
                 // Envoy loses its stream and keeps its resources.
-                self.drop_downstream();
-                self.step(Input::EnvoyClosed);
-                self.start_envoy_stream();
+                self.stop_envoy_stream();
+                if self.has_envoy {
+                    self.start_envoy_stream();
+                }
             }
             9 => {
-                self.drop_downstream();
-                self.step(Input::EnvoyClosed);
-                self.envoy = Envoy::new(self.variant, self.random.fork());
-                self.start_envoy_stream();
+                self.stop_envoy_stream();
+                self.start_envoy();
             }
             10 => {
                 self.drop_upstream();
@@ -252,7 +307,9 @@ impl World {
                 let stored = self.stored.clone().map(|(file, at)| {
                     (LastGood::decode(file, IDENTITY).unwrap(), self.now.saturating_sub(at))
                 });
-                self.proxy = proxy(stored);
+                self.proxy = proxy(stored, &mut self.random);
+                self.validations.clear();
+                self.generation = 1;
                 self.now = Duration::ZERO;
                 if let Some((_, at)) = &mut self.stored {
                     *at = Duration::ZERO;
@@ -260,12 +317,24 @@ impl World {
                 if self.random.bool() {
                     self.envoy = Envoy::new(self.variant, self.random.fork());
                 }
-                self.start_envoy_stream();
+                self.drop_downstream();
+                if self.has_envoy {
+                    self.start_envoy_stream();
+                }
             }
             11 => {
                 self.server.restart();
                 self.lose_upstream();
             }
+            12 => {
+                self.has_envoy = false;
+                self.stop_envoy_stream();
+            }
+            13 | 14 => {
+                self.generation += 1;
+                self.step(Input::Health(status(self.generation)));
+            }
+            15 => self.step(Input::FilesChanged),
             _ => {
                 if self.has_upstream && self.random.u32(..4) == 0 {
                     self.to_proxy.push_back(b"\xff garbage".to_vec().into());
@@ -277,6 +346,9 @@ impl World {
     /// Runs without faults until nothing is left to do.
     fn settle(&mut self) {
         self.is_reachable = true;
+        if self.has_envoy && !self.has_downstream {
+            self.start_envoy_stream();
+        }
         let changes = self.server.change(false);
         if self.has_upstream {
             self.to_proxy.extend(changes);
@@ -284,7 +356,7 @@ impl World {
         // A stream that has lost messages is broken, so it ends.
         self.lose_upstream();
         for _ in 0..QUIET_STEPS {
-            if self.has_upstream && self.is_equal() && self.is_idle() {
+            if self.has_upstream && self.is_idle() && self.is_settled() {
                 return;
             }
             if !self.progress() {
@@ -297,6 +369,11 @@ impl World {
         [&self.to_server, &self.to_proxy, &self.to_envoy, &self.from_envoy]
             .iter()
             .all(|queue| queue.is_empty())
+    }
+
+    /// Refused reports may pause for longer than this, but only on a stream of Envoy.
+    fn is_settled(&self) -> bool {
+        if self.has_envoy { self.is_equal() } else { self.server.knows(self.generation) }
     }
 
     fn is_equal(&self) -> bool {
@@ -340,9 +417,9 @@ impl World {
     }
 }
 
-fn proxy(stored: Option<(LastGood, Duration)>) -> Proxy {
-    let settings = ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE) };
-    Proxy::new(settings, stored)
+fn proxy(stored: Option<(LastGood, Duration)>, random: &mut fastrand::Rng) -> Proxy {
+    let variant = if random.bool() { Variant::Sotw } else { Variant::Delta };
+    Proxy::new(settings(variant, true), reporter(), stored)
 }
 
 fn run(seed: u64) {
@@ -357,11 +434,18 @@ fn run(seed: u64) {
         }
     }
     world.settle();
-    if !world.is_equal() {
-        world.fail(seed, "Envoy has other resources than the control plane");
+    if !world.is_settled() {
+        world.fail(seed, "the control plane and Envoy, or without one the health reports, differ");
     }
     if world.proxy.view(world.now).stale.is_some() {
         world.fail(seed, "the configuration is stale");
+    }
+    world.terminate();
+    if !world.is_done {
+        world.fail(seed, "the final report did not time out");
+    }
+    if !world.has_envoy && !world.server.knows(world.generation) {
+        world.fail(seed, "the final report is lost");
     }
 }
 

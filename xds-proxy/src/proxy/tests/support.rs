@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+use workload_health::reporter::{self, HealthStatus, Reporter, ReporterSettings};
+use workload_health::{HealthReason, State};
 use xds::type_url::CLUSTER;
-use xds::{Request, ResourceRef, Response, ResponseHead, put_bytes};
+use xds::{Node, Request, ResourceRef, Response, ResponseHead, put_bytes};
 
 use super::super::*;
 use crate::last_good::LastGood;
@@ -82,16 +85,79 @@ pub(super) struct Tested {
     pub(super) variant: Variant,
     pub(super) now: Duration,
     pub(super) effects: Vec<Effect>,
+    /// Generation of the health status.
+    pub(super) generation: u64,
+}
+
+/// The health of a workload in its generation, which is healthy if that is odd.
+pub(super) fn status(generation: u64) -> HealthStatus {
+    let (state, reason) = match generation % 2 {
+        1 => (State::Healthy, HealthReason::ProbeSucceeded),
+        _ => (State::Unhealthy, HealthReason::HttpStatus),
+    };
+    HealthStatus {
+        generation,
+        state,
+        reason,
+        message: reason.to_string(),
+        since: Duration::ZERO,
+        last_probe: None,
+        interval: None,
+        verdict_due: None,
+    }
+}
+
+/// The status of an agent that terminates.
+pub(super) fn terminating(generation: u64) -> HealthStatus {
+    HealthStatus { reason: HealthReason::Terminating, state: State::Unhealthy, ..status(generation) }
+}
+
+/// A reporter that reports the first generation.
+pub(super) fn reporter() -> Reporter {
+    let settings = ReporterSettings {
+        epoch: "epoch".to_owned(),
+        heartbeat: Duration::from_secs(60),
+        istio_heartbeat: None,
+        final_report_timeout: Duration::from_secs(2),
+    };
+    Reporter::new(settings, status(1))
+}
+
+/// A reporter that has finished, so that only Envoy needs streams.
+fn finished() -> Reporter {
+    let mut reporter = reporter();
+    reporter.step(Duration::ZERO, reporter::Input::Shutdown, &mut || 0.5);
+    reporter.step(Duration::from_secs(2), reporter::Input::Tick, &mut || 0.5);
+    reporter
+}
+
+pub(super) fn settings(variant: Variant, serves_envoy: bool) -> ProxySettings {
+    let (identity, program) = (IDENTITY.to_owned(), ("agent", "1"));
+    ProxySettings { identity, max_age: Some(MAX_AGE), variant, program, serves_envoy }
+}
+
+/// The node of the agent.
+pub(super) fn agent() -> Box<Node> {
+    Box::new(Node { id: "agent".to_owned(), locality: None, metadata: Value::Null })
 }
 
 impl Tested {
+    /// Without health reports.
     pub(super) fn new(variant: Variant) -> Self {
         Self::with_stored(variant, None)
     }
 
     pub(super) fn with_stored(variant: Variant, stored: Option<(LastGood, Duration)>) -> Self {
-        let settings = ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE) };
-        Self { proxy: Proxy::new(settings, stored), variant, now: Duration::ZERO, effects: Vec::new() }
+        Self::of(Proxy::new(settings(variant, true), finished(), stored), variant)
+    }
+
+    /// With health reports.
+    pub(super) fn reporting(variant: Variant, serves_envoy: bool) -> Self {
+        Self::of(Proxy::new(settings(variant, serves_envoy), reporter(), None), variant)
+    }
+
+    fn of(proxy: Proxy, variant: Variant) -> Self {
+        Self { proxy, variant, now: Duration::ZERO, effects: Vec::new(), generation: 1 }
     }
 
     pub(super) fn step(&mut self, input: Input) -> &[Effect] {
@@ -106,8 +172,7 @@ impl Tested {
     }
 
     pub(super) fn open_upstream(&mut self) {
-        let node = Bytes::from_static(b"\x0a\x05agent");
-        self.step(Input::UpstreamOpened { node, server: "discovery:15012".to_owned() });
+        self.step(Input::UpstreamOpened { node: agent(), server: "discovery:15012".to_owned() });
     }
 
     /// Loses the upstream stream and lets time pass until the next attempt.
@@ -122,6 +187,18 @@ impl Tested {
             self.now = self.proxy.next_due().expect("something is due").max(self.now);
             self.step(Input::Tick);
         }
+    }
+
+    /// Lets time pass until then.
+    pub(super) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        self.effects.clear();
+        while let Some(due) = self.proxy.next_due().filter(|due| *due <= until) {
+            self.now = due.max(self.now);
+            let now = self.now;
+            self.effects.extend(self.proxy.step(now, Input::Tick, &mut || 0.5));
+        }
+        self.now = until;
     }
 
     pub(super) fn envoy(&mut self, type_url: &str, names: &[&str], version: &str, nonce: &str) {
@@ -193,7 +270,10 @@ impl Tested {
 
 /// A proxy whose Envoy has accepted one cluster and its endpoints.
 pub(super) fn configured(variant: Variant) -> Tested {
-    let mut tested = Tested::new(variant);
+    configure(Tested::new(variant))
+}
+
+pub(super) fn configure(mut tested: Tested) -> Tested {
     tested.open();
     tested.envoy(CLUSTER, &[], "", "");
     tested.accepted(CLUSTER, &[], &[("a", "1")], "c1", "n1");

@@ -1,31 +1,34 @@
-//! One agent of a fleet: a minimal transport around the agent's real [`Reporter`].
+//! One agent of a fleet: a minimal transport around the agent's real [`Proxy`], without an Envoy.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health_agent::address::Endpoint;
-use app_health_agent::args::Xds;
-use app_health_agent::vm::report::DiscoveryServer;
-use app_health_agent::vm::report::connection::{self, Connection};
-use app_health_agent::vm::report::tls::San;
-use app_health_agent::vm::report::xds::{self, Node, Request, Response};
+use address::Endpoint;
+use app_health_agent::vm::xds_client::DiscoveryServer;
+use app_health_agent::vm::xds_client::connection::{self, Connection};
+use app_health_agent::vm::xds_client::tls::San;
+use app_health_agent::vm::xds_client::upstream::{ALONE_LIMITS, OpenStream, is_rejection};
+use hyper::body::Bytes;
 use hyper::http::uri::Scheme;
 use rustls::ClientConfig;
 use serde_json::json;
+use serving::grpc;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
-use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
 use workload_health::health_report::{
     APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
     SERVICE_ACCOUNT,
 };
-use workload_health::reporter::{Disconnect, Effect, HealthStatus, Input, Reporter, ReporterSettings};
-use workload_health::{HealthReason, Hello, State};
+use workload_health::reporter::{HealthStatus, Reporter, ReporterSettings};
+use workload_health::{HealthReason, State};
+use xds::{Node, Variant};
+use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxySettings};
 
 use super::super::certificates::DISCOVERY_NAME;
 use super::documents::{ACCOUNTS, NAMESPACE, account, name};
@@ -33,8 +36,6 @@ use super::{FleetSettings, FleetStats, address};
 
 /// Separate limits for connecting and for the handshake, as in the agent.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Capacity of the queue of messages in each direction.
-const QUEUE: usize = 8;
 
 /// The settings of an agent before its start.
 pub(super) struct SimulatedAgent {
@@ -48,13 +49,6 @@ pub(super) struct SimulatedAgent {
     health: watch::Receiver<bool>,
     stats: Arc<FleetStats>,
     random: u64,
-}
-
-/// A stream, closed on drop.
-struct Stream {
-    requests: mpsc::Sender<Request>,
-    responses: mpsc::Receiver<Response>,
-    _task: AbortOnDropHandle<()>,
 }
 
 impl SimulatedAgent {
@@ -89,28 +83,41 @@ impl SimulatedAgent {
         let mut generation = 1;
         let mut healthy = *self.health.borrow_and_update();
         let mut since = Duration::ZERO;
-        let settings = ReporterSettings {
+        let reporter = ReporterSettings {
             epoch: format!("{:032x}", self.number),
             heartbeat: self.heartbeat,
             istio_heartbeat: None,
             final_report_timeout: Duration::from_secs(2),
-            is_proxied: false,
         };
-        let mut reporter = Reporter::new(settings, level(generation, healthy, since, since));
-        let mut stream: Option<Stream> = None;
+        let settings = ProxySettings {
+            identity: self.id(),
+            max_age: None,
+            variant: Variant::Sotw,
+            program: ("app-health-agent", "0.0.0"),
+            serves_envoy: false,
+        };
+        let reporter = Reporter::new(reporter, level(generation, healthy, since, since));
+        let mut proxy = Proxy::new(settings, reporter, None);
+        let mut stream: Option<OpenStream> = None;
         let mut inputs = VecDeque::from([Input::Tick]);
         loop {
             while let Some(input) = inputs.pop_front() {
                 let mut random = self.random;
-                let effects = reporter.step(start.elapsed(), input, &mut || next(&mut random));
+                let effects = proxy.step(start.elapsed(), input, &mut || next(&mut random));
                 self.random = random;
                 for effect in effects {
                     self.apply(effect, &mut stream, &mut inputs).await;
                 }
             }
-            let due = reporter.next_due().map(|due| start + due);
+            let due = proxy.next_due().map(|due| start + due);
             tokio::select! {
-                response = next_response(&mut stream) => inputs.extend(self.on_response(response, &mut stream)),
+                response = next_response(&mut stream) => inputs.push_back(match response {
+                    Ok(message) => Input::UpstreamResponse(message),
+                    Err(status) => {
+                        stream = None;
+                        self.closed(is_rejection(&status), status.message().to_owned())
+                    }
+                }),
                 changed = self.health.changed() => {
                     if changed.is_err() {
                         return;
@@ -118,50 +125,55 @@ impl SimulatedAgent {
                     healthy = *self.health.borrow_and_update();
                     generation += 1;
                     since = start.elapsed();
-                    inputs.push_back(Input::Status(level(generation, healthy, since, since)));
+                    inputs.push_back(Input::Health(level(generation, healthy, since, since)));
                 }
                 () = tokio::time::sleep_until(due.unwrap_or(start)), if due.is_some() => {
                     // The probes continued while no stream was open.
-                    inputs.push_back(Input::Status(level(generation, healthy, since, start.elapsed())));
+                    inputs.push_back(Input::Health(level(generation, healthy, since, start.elapsed())));
                 }
             }
         }
     }
 
-    async fn apply(&mut self, effect: Effect, stream: &mut Option<Stream>, inputs: &mut VecDeque<Input>) {
+    async fn apply(&mut self, effect: Effect, stream: &mut Option<OpenStream>, inputs: &mut VecDeque<Input>) {
         match effect {
             Effect::Connect => inputs.push_back(self.connect(stream).await),
-            Effect::Send(report, _) => inputs.extend(self.send(stream, Request::report(report, &self.id()))),
-            Effect::ValidateProbe { stream, version, nonce, .. } => {
-                inputs.push_back(Input::Validated { stream, version, nonce, result: Ok(()) });
+            Effect::SendUpstream(message) => {
+                let requests = stream.as_ref().and_then(OpenStream::requests);
+                let message = Ok(grpc::parts(message, Bytes::new()));
+                // The end of a stream is reported separately.
+                if let Some(Err(TrySendError::Full(_))) = requests.map(|requests| requests.try_send(message))
+                {
+                    *stream = None;
+                    inputs.push_back(self.closed(false, "the server does not read".to_owned()));
+                }
             }
-            Effect::AckOrNack { version, nonce, nack_reason } => {
-                inputs.extend(self.send(stream, Request::AckOrNack { version, nonce, nack_reason }));
+            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
+                inputs.push_back(Input::ProbeValidated { stream, version, nonce, result: Ok(()) });
             }
-            Effect::NothingToReport => {}
-            Effect::HalfClose | Effect::Close | Effect::Done => {
+            Effect::Health(HealthEvent::Acknowledged(_)) => self.stats.acknowledge(self.number),
+            Effect::CloseUpstream => {
                 *stream = None;
                 self.stats.lost(self.number, "closed by the agent".to_owned());
             }
+            _ => {}
         }
     }
 
-    async fn connect(&mut self, stream: &mut Option<Stream>) -> Input {
+    fn closed(&self, is_rejected: bool, reason: String) -> Input {
+        self.stats.lost(self.number, reason.clone());
+        Input::UpstreamClosed { is_rejected, reason }
+    }
+
+    async fn connect(&mut self, stream: &mut Option<OpenStream>) -> Input {
         self.stats.attempt();
         match self.dial().await {
             Ok(connection) => {
                 self.stats.connected();
-                let (requests, sent) = mpsc::channel(QUEUE);
-                let (responses_sender, responses) = mpsc::channel(QUEUE);
-                requests.try_send(Request::First(Box::new(self.node()))).expect("an empty queue has room");
-                let task = tokio::spawn(xds::run_stream(connection, Xds::Sotw, sent, responses_sender));
-                *stream = Some(Stream { requests, responses, _task: AbortOnDropHandle::new(task) });
-                Input::Opened
+                *stream = Some(OpenStream::new(connection, Variant::Sotw, ALONE_LIMITS));
+                Input::UpstreamOpened { node: Box::new(self.node()), server: String::new() }
             }
-            Err(why) => {
-                self.stats.lost(self.number, why);
-                Input::Disconnected(Disconnect::Transient)
-            }
+            Err(why) => self.closed(false, why),
         }
     }
 
@@ -178,39 +190,6 @@ impl SimulatedAgent {
         let tls = timeout(LIMIT, Box::pin(shaken)).await.map_err(|_| "no TLS handshake within 5 s")?;
         let tls = tls.map_err(|error| format!("TLS handshake: {error}"))?;
         connection::handshake(tls, self.peer, &self.server, Scheme::HTTPS).await
-    }
-
-    /// Sends a request. If the queue is full, the server does not read and the connection counts as
-    /// lost; the end of a stream is reported separately.
-    fn send(&self, stream: &mut Option<Stream>, request: Request) -> Option<Input> {
-        match stream.as_ref()?.requests.try_send(request) {
-            Ok(()) | Err(TrySendError::Closed(_)) => None,
-            Err(TrySendError::Full(_)) => {
-                *stream = None;
-                self.stats.lost(self.number, "the server does not read".to_owned());
-                Some(Input::Disconnected(Disconnect::Transient))
-            }
-        }
-    }
-
-    fn on_response(&self, response: Response, stream: &mut Option<Stream>) -> Option<Input> {
-        match response {
-            Response::Acknowledged(version) => {
-                self.stats.acknowledge(self.number);
-                Some(Input::Acknowledged(version))
-            }
-            Response::Hello { version, nonce, content } => {
-                match content.and_then(|content| Hello::parse(&content)) {
-                    Ok(hello) => Some(Input::Hello { hello, version, nonce }),
-                    Err(text) => Some(Input::Malformed { text, nonce }),
-                }
-            }
-            Response::Ended { rejected, why } => {
-                *stream = None;
-                self.stats.lost(self.number, why);
-                Some(Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient }))
-            }
-        }
     }
 
     fn id(&self) -> String {
@@ -230,13 +209,9 @@ impl SimulatedAgent {
 }
 
 /// Returns the next response of the server; never completes without a stream.
-async fn next_response(stream: &mut Option<Stream>) -> Response {
+async fn next_response(stream: &mut Option<OpenStream>) -> Result<Bytes, Status> {
     match stream {
-        Some(stream) => stream
-            .responses
-            .recv()
-            .await
-            .unwrap_or_else(|| Response::Ended { rejected: false, why: "the stream ended".to_owned() }),
+        Some(stream) => stream.next().await,
         None => std::future::pending().await,
     }
 }

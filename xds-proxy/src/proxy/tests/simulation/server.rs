@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use xds::type_url::{CLUSTER, LISTENER, is_complete};
-use xds::{Request, ResourceRef, ResponseHead, Variant};
+use serde_json::json;
+use xds::json::{decode_struct, encode_struct};
+use xds::type_url::{CLUSTER, HEALTH_INFORMATION, LISTENER, PROBE, is_complete};
+use xds::{ReceivedNode, Request, ResourceRef, ResponseHead, Variant};
 
 use super::super::support::{EDS, any};
 
@@ -64,13 +66,21 @@ pub(super) struct Server {
     repeats_nonces: bool,
     nonces: BTreeSet<String>,
     last_nonce: u64,
+    /// True for an app-health server, which sends a hello message and acknowledges reports.
+    is_app_health: bool,
+    /// Number of the current stream of an app-health server.
+    session: u64,
+    /// True if the hello message was sent on the current stream.
+    has_said_hello: bool,
+    /// The last reported health, and its generation from an agent of this project.
+    health: Option<(bool, Option<u64>)>,
 }
 
 impl Server {
     pub(super) fn new(variant: Variant, mut random: fastrand::Rng) -> Self {
         let repeats_nonces = random.u32(..8) == 0;
         let (trusts_versions, omits_versions) = (random.u32(..4) > 0, random.u32(..4) == 0);
-        let waits_for_verdicts = random.bool();
+        let (waits_for_verdicts, is_app_health) = (random.bool(), random.bool());
         let mut server = Self {
             variant,
             random,
@@ -83,6 +93,10 @@ impl Server {
             repeats_nonces,
             nonces: BTreeSet::new(),
             last_nonce: 0,
+            is_app_health,
+            session: 0,
+            has_said_hello: false,
+            health: None,
         };
         server.change(false);
         server
@@ -99,8 +113,10 @@ impl Server {
         resources
     }
 
-    pub(super) fn connected(&mut self) {
+    pub(super) fn connected(&mut self, variant: Variant) {
         self.disconnected();
+        self.variant = variant;
+        (self.session, self.has_said_hello) = (self.session + 1, false);
         // Nonces begin again, so a nonce of an old stream would be mistaken for one of this stream.
         self.last_nonce = self.random.u64(0..3);
     }
@@ -190,8 +206,51 @@ impl Server {
         message
     }
 
-    pub(super) fn request(&mut self, message: &Bytes) -> Option<Bytes> {
+    /// Returns true if the server knows the health of this generation, which is healthy if that is odd
+    /// and the agent does not terminate.
+    pub(super) fn knows(&self, generation: u64) -> bool {
+        match self.health {
+            Some((_, Some(known))) => known == generation,
+            Some((is_healthy, None)) => !self.is_app_health && is_healthy == (generation % 2 == 1),
+            None => false,
+        }
+    }
+
+    /// Returns the responses to a request.
+    pub(super) fn receive(&mut self, message: &Bytes) -> Vec<Bytes> {
         let request = Request::parse(message, self.variant).unwrap();
+        match &*request.type_url {
+            HEALTH_INFORMATION => self.report(&request).into_iter().collect(),
+            PROBE => Vec::new(),
+            _ => {
+                let mut responses: Vec<Bytes> = self.request(request).into_iter().collect();
+                if self.is_app_health && !std::mem::replace(&mut self.has_said_hello, true) {
+                    let hello = json!({ "session": self.session, "heartbeatSeconds": 60 });
+                    let any = xds::any("", &encode_struct(&hello));
+                    let resource = ResourceRef { name: "probe", version: "1", any: &any };
+                    let head = ResponseHead { type_url: PROBE, version: "1", nonce: "hello" };
+                    responses.push(head.encode(self.variant, [resource], []));
+                }
+                responses
+            }
+        }
+    }
+
+    /// Records a report. Some acknowledgements are lost.
+    fn report(&mut self, request: &Request) -> Option<Bytes> {
+        assert!(self.has_node, "a report before the node");
+        let report = request.node.as_ref().map(|node| {
+            let node = ReceivedNode::parse(node).unwrap();
+            decode_struct(&node.metadata).unwrap()["APP_HEALTH_REPORT"].clone()
+        });
+        let generation = report.as_ref().and_then(|report| report["generation"].as_u64());
+        self.health = Some((request.error.is_none(), generation));
+        let version = format!("{}/{}", report?["epoch"].as_str().unwrap(), generation?);
+        let head = ResponseHead { type_url: HEALTH_INFORMATION, version: &version, nonce: "" };
+        (self.random.u32(..8) > 0).then(|| head.encode(self.variant, [], []))
+    }
+
+    fn request(&mut self, request: Request) -> Option<Bytes> {
         assert!(
             std::mem::replace(&mut self.has_node, true) || request.node.is_some(),
             "the first request has no node"

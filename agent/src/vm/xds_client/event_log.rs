@@ -6,7 +6,7 @@ use tracing::{info, warn};
 use workload_health::health_report::printable;
 use xds_proxy::Event;
 
-use crate::state::age_text;
+use agent_state::state::age_text;
 
 /// Logs an event. `cache` is the path of the stored configuration.
 pub(super) fn log(event: Event, cache: Option<&Path>) {

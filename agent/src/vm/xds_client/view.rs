@@ -7,7 +7,7 @@ use workload_health::health_report::printable;
 use xds::Variant;
 use xds_proxy::{ProxyView, TypeView};
 
-use crate::state::age_text;
+use agent_state::state::age_text;
 
 /// Returns the view as JSON. Times are ages, and unknown values are `null`.
 pub fn to_json(view: &ProxyView) -> Value {

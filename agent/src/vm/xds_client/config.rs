@@ -1,14 +1,15 @@
-//! Configuration of the reporting task; the module `config` builds it.
+//! Configuration of the stream; the module `config` builds it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::tls::{San, TlsFiles};
-use super::xds::Node;
-use crate::address::Endpoint;
-use crate::args::Xds;
+use xds::Node;
 
-/// Configuration of the reporting task.
+use super::tls::{San, TlsFiles};
+use crate::args::Xds;
+use address::Endpoint;
+
+/// Configuration of the stream to a discovery server.
 #[derive(Debug, Clone)]
 pub struct DiscoveryConfig {
     /// At least one server.
@@ -36,4 +37,23 @@ pub struct DiscoveryServer {
     pub endpoint: Endpoint,
     /// Name that the server's certificate must carry.
     pub san: San,
+}
+
+/// File name in the state directory.
+const SOCKET: &str = "xds.sock";
+
+/// Configuration of `--proxy-xds`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyConfig {
+    /// Absolute path of the directory with the socket and the stored configuration.
+    pub state_dir: PathBuf,
+    /// `None` disables the stored configuration.
+    pub max_age: Option<Duration>,
+}
+
+impl ProxyConfig {
+    /// Returns the path of the socket that Envoy connects to.
+    pub fn socket(&self) -> PathBuf {
+        self.state_dir.join(SOCKET)
+    }
 }

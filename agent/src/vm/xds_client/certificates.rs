@@ -9,7 +9,7 @@ use tracing::{error, info};
 use super::config::{DiscoveryConfig, DiscoveryServer};
 use super::connection::ServerTarget;
 use super::tls::{TlsContent, TlsError};
-use crate::metrics::Metrics;
+use agent_state::metrics::Metrics;
 
 /// The servers, each with its TLS client configuration.
 pub(crate) struct Certificates {

@@ -11,21 +11,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use workload_health::health_report::printable;
-use xds::Variant;
 use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView};
 
-use super::EncodeNode;
 use super::cache_writer::CacheWriter;
+use super::certificates::Certificates;
 use super::event_log;
+use super::health_io::HealthIo;
 use super::server::{NewStream, Responses};
-use super::upstream::{UpstreamEvent, UpstreamHandle};
-use crate::metrics::Metrics;
-use crate::readiness::Phase;
-use crate::state::AgentState;
-use crate::vm::report::xds::{Request, Response};
-use crate::vm::report::{Certificates, HealthLink};
+use super::upstream::{ALONE_LIMITS, ENVOY_LIMITS, UpstreamEvent, UpstreamHandle};
+use agent_state::metrics::Metrics;
+use agent_state::state::AgentState;
+use readiness::Phase;
 
 /// Requests that may wait for the control plane before Envoy's next request is read.
 const REQUESTS: usize = 16;
@@ -36,30 +34,32 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long changes wait until the view shows them.
 const PUBLISH_DELAY: Duration = Duration::from_millis(50);
+/// Time limit, at the exit, for writing the xDS cache to the disk.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The current stream of Envoy.
 struct EnvoyStream {
-    variant: Variant,
     requests: Messages<Incoming>,
     responses: Responses,
 }
 
 /// What the task needs from the other parts of the agent.
-pub(super) struct Surroundings {
+pub(super) struct Context {
     pub(super) certificates: Certificates,
     /// `None` if the configuration is not stored.
     pub(super) cache: Option<CacheWriter>,
-    pub(super) encode_node: EncodeNode,
     pub(super) random: fastrand::Rng,
-    pub(super) views: watch::Sender<ProxyView>,
+    /// `None` if no Envoy is served.
+    pub(super) views: Option<watch::Sender<ProxyView>>,
     pub(super) state: Arc<AgentState>,
     pub(super) metrics: Arc<Metrics>,
 }
 
-pub(super) struct ProxyTask {
+pub(super) struct ClientTask {
     proxy: Proxy,
     started: Instant,
-    surroundings: Surroundings,
+    context: Context,
+    health: HealthIo,
     envoy: Option<EnvoyStream>,
     to_envoy: VecDeque<Parts>,
     /// When Envoy must have read the first message of `to_envoy`.
@@ -68,47 +68,68 @@ pub(super) struct ProxyTask {
     to_upstream: VecDeque<Bytes>,
     /// When the control plane must have accepted the first message of `to_upstream`.
     accept_by: Option<Instant>,
-    health: Option<HealthLink>,
+    /// True if the client's half of the upstream stream ends after `to_upstream`.
+    is_half_closed: bool,
     /// When to update the view, which takes longer than to pass on a message.
     publish_at: Option<Instant>,
     /// Text of the failure that was logged last; the same text is logged only once.
     last_logged_error: Option<String>,
 }
 
-impl ProxyTask {
-    pub(super) fn new(proxy: Proxy, surroundings: Surroundings) -> Self {
+impl ClientTask {
+    pub(super) fn new(proxy: Proxy, health: HealthIo, context: Context) -> Self {
         Self {
             proxy,
-            started: Instant::now(),
-            surroundings,
+            started: health.handle.started(),
+            context,
+            health,
             envoy: None,
             to_envoy: VecDeque::new(),
             read_by: None,
             upstream: UpstreamHandle::None,
             to_upstream: VecDeque::new(),
             accept_by: None,
-            health: None,
+            is_half_closed: false,
             publish_at: None,
             last_logged_error: None,
         }
     }
 
+    /// Runs until the final report is delivered and the last configuration is stored, or either has
+    /// timed out, but not before `stop`.
     pub(super) async fn run(
         mut self,
         mut streams: mpsc::Receiver<NewStream>,
-        mut links: mpsc::Receiver<HealthLink>,
+        mut validations: mpsc::Receiver<Input>,
         stop: CancellationToken,
     ) {
-        let mut phases = self.surroundings.state.subscribe();
-        let mut is_terminating = false;
-        while !(stop.is_cancelled() && self.proxy.is_stored()) {
+        let mut phases = self.context.state.subscribe();
+        let mut snapshots = self.health.handle.subscribe();
+        let (mut is_probed, mut is_terminating, mut store_by) = (true, false, None);
+        self.step(Input::Health(snapshots.borrow_and_update().status.clone()));
+        loop {
+            if stop.is_cancelled() && self.health.is_done {
+                if self.proxy.is_stored() {
+                    return;
+                }
+                store_by.get_or_insert_with(|| Instant::now() + STORE_TIMEOUT);
+            }
             let input = tokio::select! {
-                input = self.next_input(&mut streams, &mut links) => input,
+                input = self.next_input(&mut streams) => input,
+                changed = snapshots.changed(), if is_probed => {
+                    is_probed = changed.is_ok();
+                    Some(Input::Health(snapshots.borrow_and_update().status.clone()))
+                }
+                Some(validated) = validations.recv() => Some(validated),
                 _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_terminating => {
                     is_terminating = true;
                     Some(Input::Terminating)
                 }
                 () = stop.cancelled(), if !stop.is_cancelled() => None,
+                () = sleep_until(store_by.unwrap_or_else(Instant::now)), if store_by.is_some() => {
+                    warn!("xDS configuration not stored before the exit: the disk is too slow");
+                    return;
+                }
             };
             if let Some(input) = input {
                 self.step(input);
@@ -117,20 +138,13 @@ impl ProxyTask {
     }
 
     /// Waits for the next event. `None` if the event needs no decision.
-    async fn next_input(
-        &mut self,
-        streams: &mut mpsc::Receiver<NewStream>,
-        links: &mut mpsc::Receiver<HealthLink>,
-    ) -> Option<Input> {
+    async fn next_input(&mut self, streams: &mut mpsc::Receiver<NewStream>) -> Option<Input> {
         let due = self.proxy.next_due().map(|due| self.started + due);
         let timeouts = self.read_by.into_iter().chain(self.accept_by);
         let due = due.into_iter().chain(timeouts).chain(self.publish_at).min();
         let reads_envoy = self.to_upstream.len() < REQUESTS;
         let reads_upstream = self.to_envoy.is_empty() && self.proxy.reads_upstream();
-        let upstream_requests = match &self.upstream {
-            UpstreamHandle::Open(stream) => Some(stream.requests.clone()),
-            _ => None,
-        };
+        let upstream_requests = self.upstream.requests();
         let envoy_responses = self.envoy.as_ref().map(|envoy| envoy.responses.clone());
         tokio::select! {
             Some(stream) = streams.recv() => Some(self.replace_envoy(stream)),
@@ -150,45 +164,41 @@ impl ProxyTask {
                     permit.send(Ok(grpc::parts(message, Bytes::new())));
                 }
                 self.accept_by = (!self.to_upstream.is_empty()).then(|| Instant::now() + ACCEPT_TIMEOUT);
+                self.half_close();
                 None
             }
             event = self.upstream.event(), if reads_upstream => self.on_upstream(event),
-            Some(link) = links.recv() => {
-                self.health = Some(link);
-                Some(Input::HealthAttached)
-            }
-            request = next_report(&mut self.health) => {
-                // The reporter has finished, or attaches again, if there is none.
-                request.map(|request| Input::HealthRequest(request.encode(self.upstream.variant())))
-            }
-            result = next_write(&mut self.surroundings.cache) => {
-                self.surroundings.metrics.vm.xds.stored(result.is_ok());
+            result = next_write(&mut self.context.cache) => {
+                self.context.metrics.vm.xds.stored(result.is_ok());
                 Some(Input::Stored(result))
             }
-            () = self.surroundings.certificates.changed(&self.surroundings.metrics) => Some(Input::FilesChanged),
-            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                if self.read_by.is_some_and(|read_by| Instant::now() >= read_by) {
-                    return Some(self.envoy_closed(&Status::deadline_exceeded("Envoy does not read")));
-                }
-                if self.accept_by.is_some_and(|accept_by| Instant::now() >= accept_by) {
-                    let reason = "the control plane accepts no requests".to_owned();
-                    return self.on_upstream(UpstreamEvent::Closed { is_rejected: false, reason });
-                }
-                if self.publish_at.is_some_and(|at| Instant::now() >= at) {
-                    self.publish();
-                    return None;
-                }
-                Some(Input::Tick)
-            }
+            () = self.context.certificates.changed(&self.context.metrics) => Some(Input::FilesChanged),
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.timed_out(),
         }
+    }
+
+    fn timed_out(&mut self) -> Option<Input> {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        if is_due(self.read_by) {
+            return Some(self.envoy_closed(&Status::deadline_exceeded("Envoy does not read")));
+        }
+        if is_due(self.accept_by) {
+            let reason = "the control plane accepts no requests".to_owned();
+            return self.on_upstream(UpstreamEvent::Closed { is_rejected: false, reason });
+        }
+        if is_due(self.publish_at) {
+            self.publish();
+            return None;
+        }
+        Some(Input::Tick)
     }
 
     fn replace_envoy(&mut self, stream: NewStream) -> Input {
         let NewStream { variant, requests, responses } = stream;
         info!(?variant, "Envoy opened an xDS stream");
-        self.envoy = Some(EnvoyStream { variant, requests, responses });
-        self.to_envoy.clear();
-        self.read_by = None;
+        self.drop_envoy();
+        self.envoy = Some(EnvoyStream { requests, responses });
         Input::EnvoyOpened(variant)
     }
 
@@ -205,17 +215,17 @@ impl ProxyTask {
     }
 
     fn on_upstream(&mut self, event: UpstreamEvent) -> Option<Input> {
-        let metrics = &self.surroundings.metrics;
+        let metrics = &self.context.metrics;
         match event {
             UpstreamEvent::Connected(connection) => {
                 info!(peer = %connection.peer, server = %connection.origin, "connected to the discovery server");
                 metrics.vm.reports.connected(true);
                 metrics.vm.reports.connect("ok");
                 self.clear_requests();
-                let variant = self.envoy.as_ref().map_or(Variant::Sotw, |envoy| envoy.variant);
+                let limits = if self.envoy.is_some() { ENVOY_LIMITS } else { ALONE_LIMITS };
                 let server = connection.origin.to_string();
-                self.upstream.open(connection, variant);
-                Some(Input::UpstreamOpened { node: (self.surroundings.encode_node)(), server })
+                self.upstream.open(connection, self.proxy.variant(), limits);
+                Some(Input::UpstreamOpened { node: self.health.node(), server })
             }
             UpstreamEvent::Response(message) => Some(Input::UpstreamResponse(message)),
             UpstreamEvent::Closed { is_rejected, reason } => {
@@ -224,12 +234,9 @@ impl ProxyTask {
                     _ if is_rejected => metrics.vm.reports.connect("refused"),
                     _ => {}
                 }
-                if self.proxy.was_stable(self.started.elapsed()) {
-                    self.last_logged_error = None;
-                }
-                if self.last_logged_error.as_ref() != Some(&reason) {
-                    warn!(reason, "disconnected from the discovery server, Envoy keeps its configuration");
-                    self.last_logged_error = Some(reason.clone());
+                if !self.is_half_closed {
+                    self.log_failure(&reason);
+                    self.health.failed(&reason);
                 }
                 self.drop_upstream();
                 Some(Input::UpstreamClosed { is_rejected, reason })
@@ -237,35 +244,65 @@ impl ProxyTask {
         }
     }
 
+    fn log_failure(&mut self, reason: &str) {
+        if self.proxy.was_stable(self.started.elapsed()) {
+            self.last_logged_error = None;
+        }
+        if self.last_logged_error.as_deref() == Some(reason) {
+            return;
+        }
+        if self.envoy.is_some() {
+            warn!(reason, "disconnected from the discovery server, Envoy keeps its configuration");
+        } else {
+            warn!(why = reason, "disconnected from the discovery server");
+        }
+        self.last_logged_error = Some(reason.to_owned());
+    }
+
     fn drop_upstream(&mut self) {
         self.upstream = UpstreamHandle::None;
         self.clear_requests();
-        self.surroundings.metrics.vm.reports.connected(false);
+        self.context.metrics.vm.reports.connected(false);
     }
 
     fn clear_requests(&mut self) {
         self.to_upstream.clear();
         self.accept_by = None;
+        self.is_half_closed = false;
+    }
+
+    /// Closes the client's half of the upstream stream once all requests are sent.
+    fn half_close(&mut self) {
+        if self.is_half_closed && self.to_upstream.is_empty() {
+            self.upstream.half_close();
+        }
     }
 
     fn step(&mut self, input: Input) {
         let now = self.started.elapsed();
-        let random = &mut self.surroundings.random;
+        let random = &mut self.context.random;
         for effect in self.proxy.step(now, input, &mut || random.f64()) {
             self.apply(effect);
         }
-        self.surroundings.state.set_stale(self.proxy.stale(now));
-        self.surroundings.state.set_store_error(self.proxy.store_error());
-        self.publish_at.get_or_insert_with(|| Instant::now() + PUBLISH_DELAY);
+        self.health.stepped(&self.proxy, self.started, &self.context.metrics);
+        self.context.state.set_stale(self.proxy.stale(now));
+        self.context.state.set_store_error(self.proxy.store_error());
+        if self.context.views.is_some() {
+            self.publish_at.get_or_insert_with(|| Instant::now() + PUBLISH_DELAY);
+        }
     }
 
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Connect => {
-                let targets = self.surroundings.certificates.targets().to_vec();
-                self.upstream.connect(targets, self.surroundings.random.fork());
+                let targets = self.context.certificates.targets().to_vec();
+                self.upstream.connect(targets, self.context.random.fork());
             }
             Effect::CloseUpstream => self.drop_upstream(),
+            Effect::HalfCloseUpstream => {
+                self.is_half_closed = true;
+                self.half_close();
+            }
             Effect::SendUpstream(message) => {
                 self.accept_by.get_or_insert_with(|| Instant::now() + ACCEPT_TIMEOUT);
                 self.to_upstream.push_back(message);
@@ -280,43 +317,26 @@ impl ProxyTask {
             }
             Effect::Store { write, age } => {
                 let good = self.proxy.last_good();
-                if let Some(cache) = &mut self.surroundings.cache {
+                if let Some(cache) = &mut self.context.cache {
                     cache.start(write, good, age);
                 }
             }
-            Effect::Health(event) => self.on_health_event(event),
-            Effect::Event(event) => {
-                event_log::log(event, self.surroundings.cache.as_ref().map(CacheWriter::path))
-            }
-        }
-    }
-
-    fn on_health_event(&mut self, event: HealthEvent) {
-        let variant = self.upstream.variant();
-        let Some(link) = &mut self.health else { return };
-        match event {
-            HealthEvent::Opened => {
-                let UpstreamHandle::Open(stream) = &self.upstream else { return };
-                // Sending fails only if the reporter has ended.
-                let _ = link.opened.take().map(|opened| opened.send(stream.peer.clone()));
-            }
-            HealthEvent::Response(message) => {
-                if let Some(response) = Response::decode(&message, variant) {
-                    link.respond(response);
+            Effect::Health(event) => {
+                let peer = self.upstream.peer();
+                if event == HealthEvent::Opened && self.envoy.is_some() {
+                    debug!(peer, "health reports use the xDS stream of Envoy");
                 }
+                self.health.on_event(event, peer, &self.context.metrics);
             }
-            HealthEvent::Closed { is_rejected: rejected, reason: why } => {
-                link.respond(Response::Ended { rejected, why });
-                self.health = None;
-            }
+            Effect::Event(event) => event_log::log(event, self.context.cache.as_ref().map(CacheWriter::path)),
         }
     }
 
     fn publish(&mut self) {
         self.publish_at = None;
-        let Surroundings { views, metrics, .. } = &self.surroundings;
+        let Some(views) = &self.context.views else { return };
         let view = self.proxy.view(self.started.elapsed());
-        metrics.vm.xds.observe(&view);
+        self.context.metrics.vm.xds.observe(&view);
         views.send_replace(view);
     }
 }
@@ -324,13 +344,6 @@ impl ProxyTask {
 async fn next_request(envoy: &mut Option<EnvoyStream>) -> Result<Bytes, Status> {
     match envoy {
         Some(envoy) => envoy.requests.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_report(health: &mut Option<HealthLink>) -> Option<Request> {
-    match health {
-        Some(link) => link.next_request().await,
         None => std::future::pending().await,
     }
 }

@@ -16,7 +16,7 @@ use xds::type_url::SECRET;
 use xds::{Request, ResourceRef, ResponseHead, Variant, any, put_bytes};
 
 use super::server::Responses;
-use crate::vm::report::tls::{TlsContent, TlsFiles};
+use super::tls::{TlsContent, TlsFiles};
 
 /// How often the files are read. A new certificate reaches Envoy within a second.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -19,22 +19,28 @@ use tonic::{Code, Status};
 use workload_health::health_report::printable;
 use xds::Variant;
 
-use crate::vm::report::connection::{self, Connection, ServerTarget};
+use super::connection::{self, Connection, ServerTarget};
 
 /// Capacity of the queue of requests.
 const REQUESTS: usize = 8;
 /// Limits of a stream that Envoy uses.
-const LIMITS: Limits = Limits { response: 32 << 20, burst: 1000, interval: Duration::from_millis(1) };
+pub(super) const ENVOY_LIMITS: Limits =
+    Limits { response: 32 << 20, burst: 1000, interval: Duration::from_millis(1) };
+/// Limits of a stream that Envoy does not use. An app-health server sends acknowledgements and probe
+/// changes, a few per minute. Excess messages wait in the connection, so that no server can cause
+/// unlimited probing, logging or CPU use.
+pub const ALONE_LIMITS: Limits =
+    Limits { response: 1 << 20, burst: 50, interval: Duration::from_millis(100) };
 
 type Call = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
 
 /// Limits of what a server may send.
-pub(in crate::vm) struct Limits {
+pub struct Limits {
     /// Maximum size of a response in bytes.
-    pub(in crate::vm) response: usize,
+    pub response: usize,
     /// Number of responses that may arrive at once, and the interval of further ones.
-    pub(in crate::vm) burst: u32,
-    pub(in crate::vm) interval: Duration,
+    pub burst: u32,
+    pub interval: Duration,
 }
 
 pub(super) enum UpstreamHandle {
@@ -43,17 +49,18 @@ pub(super) enum UpstreamHandle {
     Open(Box<OpenStream>),
 }
 
-pub(in crate::vm) struct OpenStream {
-    variant: Variant,
-    pub(in crate::vm) requests: mpsc::Sender<Result<Parts, Status>>,
+/// An open stream; dropping it closes its connection.
+pub struct OpenStream {
+    /// `None` once the client's half of the stream is closed.
+    requests: Option<mpsc::Sender<Result<Parts, Status>>>,
     responses: Responses,
     limiter: RateLimiter,
     response_limit: usize,
     opened: Instant,
     /// True if the limiter allows the next response.
     is_allowed: bool,
-    /// Address of the server, and its name.
-    pub(super) peer: (String, String),
+    /// Address of the server.
+    peer: String,
     _driver: AbortOnDropHandle<()>,
 }
 
@@ -76,16 +83,26 @@ impl UpstreamHandle {
     }
 
     /// Opens the stream on a connection.
-    pub(super) fn open(&mut self, connection: Connection, variant: Variant) {
-        *self = Self::Open(Box::new(OpenStream::new(connection, variant, LIMITS)));
+    pub(super) fn open(&mut self, connection: Connection, variant: Variant, limits: Limits) {
+        *self = Self::Open(Box::new(OpenStream::new(connection, variant, limits)));
     }
 
-    /// Returns the variant of the stream, which does not matter while there is none.
-    pub(super) fn variant(&self) -> Variant {
-        match self {
-            Self::Open(stream) => stream.variant,
-            Self::None | Self::Connecting(_) => Variant::Sotw,
+    pub(super) fn requests(&self) -> Option<mpsc::Sender<Result<Parts, Status>>> {
+        let Self::Open(stream) = self else { return None };
+        stream.requests()
+    }
+
+    /// Closes the client's half of the stream after all queued requests.
+    pub(super) fn half_close(&mut self) {
+        if let Self::Open(stream) = self {
+            stream.requests = None;
         }
+    }
+
+    /// Returns the address of the server.
+    pub(super) fn peer(&self) -> Option<&str> {
+        let Self::Open(stream) = self else { return None };
+        Some(&stream.peer)
     }
 
     /// Returns the next event. This method is cancel safe.
@@ -102,10 +119,7 @@ impl UpstreamHandle {
             Self::Open(stream) => match stream.next().await {
                 Ok(message) => UpstreamEvent::Response(message),
                 Err(status) => UpstreamEvent::Closed {
-                    is_rejected: matches!(
-                        status.code(),
-                        Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument
-                    ),
+                    is_rejected: is_rejection(&status),
                     reason: match status.code() {
                         Code::Ok => "the server ended the stream".to_owned(),
                         code => printable(&format!("{code:?}: {}", status.message())),
@@ -116,12 +130,22 @@ impl UpstreamHandle {
     }
 }
 
+/// Returns true if the server rejects this client, as it would reject another attempt.
+pub fn is_rejection(status: &Status) -> bool {
+    matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument)
+}
+
 impl OpenStream {
+    /// Returns the queue of requests; `None` once the client's half of the stream is closed.
+    pub fn requests(&self) -> Option<mpsc::Sender<Result<Parts, Status>>> {
+        self.requests.clone()
+    }
+
     /// Sends the head of the request.
-    pub(in crate::vm) fn new(connection: Connection, variant: Variant, limits: Limits) -> Self {
+    pub fn new(connection: Connection, variant: Variant, limits: Limits) -> Self {
         let Connection { peer, origin, mut requests, driver } = connection;
         let (sender, queue) = mpsc::channel(REQUESTS);
-        let peer = (peer.to_string(), origin.to_string());
+        let peer = peer.to_string();
         let mut uri = origin.into_parts();
         uri.path_and_query = Some(PathAndQuery::from_static(variant.path()));
         let mut request = Request::new(Body::new(MessageBody::of_request(queue, identity)));
@@ -133,8 +157,7 @@ impl OpenStream {
         let agent = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         Self {
-            variant,
-            requests: sender,
+            requests: Some(sender),
             responses: Responses::Pending(requests.call(request)),
             limiter: RateLimiter::new(limits.interval, limits.burst),
             response_limit: limits.response,
@@ -145,7 +168,11 @@ impl OpenStream {
         }
     }
 
-    pub(in crate::vm) async fn next(&mut self) -> Result<bytes::Bytes, Status> {
+    /// Returns the next response. This method is cancel safe.
+    ///
+    /// # Errors
+    /// Returns the status at the end of the stream, which is `Ok` if the server ended it without one.
+    pub async fn next(&mut self) -> Result<bytes::Bytes, Status> {
         while !self.is_allowed {
             match self.limiter.take(self.opened.elapsed()) {
                 Ok(()) => self.is_allowed = true,

@@ -28,9 +28,9 @@ use tonic::client::GrpcService;
 
 use super::config::DiscoveryServer;
 use super::token;
-use crate::http_client::{Resolved, resolve};
 use attempt_errors::{AttemptErrors, Stage};
 use first_read::{FirstRead, tls_error};
+use http_client::{Resolved, resolve};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);

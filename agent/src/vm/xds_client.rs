@@ -1,0 +1,127 @@
+//! The stream to a discovery server, which carries health reports and what Envoy gets. With
+//! `--proxy-xds` it stands between Envoy and the server: it serves ADS and SDS on a Unix socket. The crate
+//! `xds-proxy` decides what is sent; this module performs the I/O.
+
+mod cache_file;
+mod cache_writer;
+mod certificates;
+mod config;
+pub mod connection;
+mod event_log;
+mod health_io;
+mod secrets;
+mod server;
+mod stream_status;
+mod stream_table;
+mod task;
+pub mod tls;
+pub mod token;
+mod type_table;
+pub mod upstream;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serving::http_server;
+use tokio::net::UnixListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use workload_health::reporter::{Reporter, ReporterSettings};
+use xds_proxy::{Proxy, ProxySettings, ProxyView};
+
+use agent_output::exit::Failure;
+use agent_state::metrics::Metrics;
+use agent_state::state::AgentState;
+use cache_file::CacheFile;
+use cache_writer::CacheWriter;
+use certificates::Certificates;
+pub use config::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
+use envoy_process::random;
+use envoy_process::state_dir;
+use health_io::HealthIo;
+pub use stream_status::StreamStatus;
+pub use stream_table::stream_table;
+use task::{ClientTask, Context};
+pub use type_table::type_table;
+pub use view::to_json;
+use workload_prober::HealthHandle;
+
+/// Capacity of the queue of new streams.
+const NEW_STREAMS: usize = 4;
+/// Name and version of the agent in the node of a stream that Envoy does not use.
+const PROGRAM: (&str, &str) = ("app-health-agent", env!("CARGO_PKG_VERSION"));
+
+pub(super) struct RunningClient {
+    pub(super) stream: watch::Receiver<StreamStatus>,
+    /// What Envoy gets; `None` without `--proxy-xds`.
+    pub(super) xds: Option<watch::Receiver<ProxyView>>,
+    pub(super) task: JoinHandle<()>,
+    /// Ends the task once the final report is delivered and the last configuration is stored.
+    pub(super) stop: CancellationToken,
+}
+
+/// Starts the task that opens streams. With a proxy, also binds the socket and reads the stored
+/// configuration.
+///
+/// # Errors
+/// If the certificate files, the state directory or the socket cannot be used.
+pub(super) fn start(
+    discovery: DiscoveryConfig,
+    proxy: Option<ProxyConfig>,
+    health: HealthHandle,
+    state: Arc<AgentState>,
+    metrics: Arc<Metrics>,
+) -> Result<RunningClient, Failure> {
+    let listener = proxy.as_ref().map(listen).transpose()?;
+    let usage = |error: serving::tls::TlsError| Failure::Usage(error.to_string());
+    let certificates = Certificates::new(&discovery).map_err(usage)?;
+    let files = discovery.tls.clone().filter(|_| proxy.is_some());
+    let secrets = secrets::watch(files).map_err(usage)?;
+    let identity = discovery.node.id.clone();
+    let file = proxy.as_ref().and_then(|proxy| Some((CacheFile::new(&proxy.state_dir), proxy.max_age?)));
+    let stored = file.as_ref().and_then(|(file, max_age)| file.load(&identity, *max_age));
+    let max_age = file.as_ref().map(|(_, max_age)| *max_age);
+    let cache = file.map(|(file, _)| CacheWriter::new(file, &identity));
+    let mut random = random::generator();
+    let reporter = ReporterSettings {
+        epoch: format!("{:032x}", random.u128(..)),
+        heartbeat: discovery.heartbeat,
+        istio_heartbeat: discovery.istio_heartbeat,
+        final_report_timeout: discovery.final_report_timeout,
+    };
+    let reporter = Reporter::new(reporter, health.subscribe().borrow().status.clone());
+    let settings = ProxySettings {
+        identity,
+        max_age,
+        variant: discovery.variant.into(),
+        program: PROGRAM,
+        serves_envoy: proxy.is_some(),
+    };
+    let state_machine = Proxy::new(settings, reporter, stored);
+    let (streams, new_streams) = mpsc::channel(NEW_STREAMS);
+    let (views, xds) = watch::channel(state_machine.view(Duration::ZERO));
+    let (views, xds) = proxy.map(|_| (views, xds)).unzip();
+    let (health, stream, validations) = HealthIo::new(health, discovery.node);
+    let context = Context { certificates, cache, random, views, state, metrics };
+    let (task, stop) = (ClientTask::new(state_machine, health, context), CancellationToken::new());
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move {
+        let Some(listener) = listener else { return task.run(new_streams, validations, stopped).await };
+        tokio::select! {
+            () = server::serve(listener, streams, secrets) => {}
+            () = task.run(new_streams, validations, stopped) => {}
+        }
+    });
+    Ok(RunningClient { stream, xds, task, stop })
+}
+
+/// Binds the socket that Envoy connects to.
+fn listen(config: &ProxyConfig) -> Result<UnixListener, Failure> {
+    state_dir::create(&config.state_dir).map_err(|error| Failure::CannotWrite(error.to_string()))?;
+    let socket = config.socket();
+    http_server::bind_unix(&socket).map_err(|error| {
+        Failure::Os(format!("unix:{}: {error}; it serves xDS; choose another --state-dir", socket.display()))
+    })
+}
