@@ -37,9 +37,9 @@ impl RateLimiter {
         Ok(())
     }
 
-    /// True if no token is missing, so that a new bucket would do the same.
-    pub fn is_full(&self, now: Duration) -> bool {
-        self.full_at <= now
+    /// Returns when no token is missing, so that a new bucket would do the same.
+    pub fn full_at(&self) -> Duration {
+        self.full_at
     }
 }
 

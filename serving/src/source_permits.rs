@@ -1,20 +1,18 @@
 //! Limits the concurrent work for each source, so that the work for one source delays that for
 //! others only a little.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
+use pacing::SourceMap;
 use tokio::sync::Semaphore;
 
 use crate::source::Source;
 
-/// Number of sources kept in memory before those without work are removed.
-const MAX_SOURCES: usize = 1024;
-
 #[derive(Clone, Debug)]
 pub struct SourcePermits {
     permits: usize,
-    sources: Arc<Mutex<HashMap<Option<Source>, Weak<Semaphore>>>>,
+    sources: Arc<Mutex<SourceMap<Option<Source>, Weak<Semaphore>>>>,
 }
 
 impl SourcePermits {
@@ -26,15 +24,13 @@ impl SourcePermits {
     /// Returns the permits of a source.
     pub fn of(&self, source: Option<Source>) -> Arc<Semaphore> {
         let mut sources = self.sources.lock().expect("nothing panics while it holds this lock");
-        if let Some(permits) = sources.get(&source).and_then(Weak::upgrade) {
-            return permits;
-        }
-        if sources.len() >= MAX_SOURCES {
-            sources.retain(|_, permits| permits.strong_count() > 0);
-        }
-        let permits = Arc::new(Semaphore::new(self.permits));
-        sources.insert(source, Arc::downgrade(&permits));
-        permits
+        let expires = |permits: &Weak<_>| (permits.strong_count() == 0).then_some(Duration::ZERO);
+        let known = sources.get_or_insert(source, Duration::ZERO, expires, Weak::new());
+        known.upgrade().unwrap_or_else(|| {
+            let permits = Arc::new(Semaphore::new(self.permits));
+            *known = Arc::downgrade(&permits);
+            permits
+        })
     }
 }
 

@@ -1,11 +1,10 @@
 //! Limits the TLS handshakes of each source, before the first byte is read, so that clients without
 //! a certificate do not delay the agents.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use pacing::RateLimiter;
+use pacing::{RateLimiter, SourceLimits};
 use serving::source::Source;
 use tokio::time::Instant;
 
@@ -15,19 +14,12 @@ const IN_PROGRESS: u32 = 32;
 /// After this many failed handshakes, a source may fail once per interval.
 const FAILURES: u32 = 32;
 const FAILURE_INTERVAL: Duration = Duration::from_millis(100);
-/// Number of sources kept in memory before those without a recent handshake are removed.
-const MAX_SOURCES: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Handshakes {
     start: Instant,
-    sources: Mutex<HashMap<Source, SourceState>>,
-}
-
-#[derive(Debug)]
-struct SourceState {
-    in_progress: u32,
-    failures: RateLimiter,
+    /// A token is a failure.
+    sources: Mutex<SourceLimits<Source>>,
 }
 
 /// A handshake in progress. It counts as failed unless [`Handshake::succeeded`] is called.
@@ -40,27 +32,18 @@ pub(super) struct Handshake {
 
 impl Handshakes {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { start: Instant::now(), sources: Mutex::default() })
+        let failures = RateLimiter::new(FAILURE_INTERVAL, FAILURES);
+        let sources = Mutex::new(SourceLimits::new(IN_PROGRESS, failures));
+        Arc::new(Self { start: Instant::now(), sources })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, SourceState>> {
+    fn lock(&self) -> MutexGuard<'_, SourceLimits<Source>> {
         self.sources.lock().expect("nothing panics while it holds this lock")
     }
 
     /// Returns `None` if the source has reached a limit.
     pub(super) fn begin(self: &Arc<Self>, source: Source) -> Option<Handshake> {
-        let (now, mut sources) = (self.start.elapsed(), self.lock());
-        if sources.len() >= MAX_SOURCES && !sources.contains_key(&source) {
-            sources.retain(|_, state| state.in_progress > 0 || !state.failures.is_full(now));
-        }
-        let new = || SourceState { in_progress: 0, failures: RateLimiter::new(FAILURE_INTERVAL, FAILURES) };
-        let state = sources.entry(source).or_insert_with(new);
-        // A copy, because only a failure takes a token.
-        let may_fail = { state.failures }.take(now).is_ok();
-        if state.in_progress >= IN_PROGRESS || !may_fail {
-            return None;
-        }
-        state.in_progress += 1;
+        self.lock().open(&source, self.start.elapsed()).ok()?;
         Some(Handshake { handshakes: self.clone(), source, failed: true })
     }
 }
@@ -73,14 +56,12 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        let now = self.handshakes.start.elapsed();
-        if let Some(state) = self.handshakes.lock().get_mut(&self.source) {
-            state.in_progress -= 1;
-            if self.failed {
-                // The last ones in progress may exceed the rate.
-                let _ = state.failures.take(now);
-            }
+        let mut sources = self.handshakes.lock();
+        if self.failed {
+            // The last ones in progress may exceed the rate.
+            let _ = sources.take(&self.source, self.handshakes.start.elapsed());
         }
+        sources.close(&self.source);
     }
 }
 

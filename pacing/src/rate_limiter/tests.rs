@@ -35,7 +35,7 @@ fn tokens_are_taken_and_added() {
 #[test]
 fn a_bucket_is_full_after_its_burst() {
     let mut limiter = RateLimiter::new(millis(500), 3);
-    assert!(limiter.is_full(millis(0)));
-    assert_eq!(limiter.take(millis(0)), Ok(()));
-    assert!(!limiter.is_full(millis(499)) && limiter.is_full(millis(500)));
+    assert_eq!(limiter.full_at(), millis(0));
+    assert_eq!((limiter.take(millis(100)), limiter.full_at()), (Ok(()), millis(600)));
+    assert_eq!((limiter.take(millis(100)), limiter.full_at()), (Ok(()), millis(1100)));
 }

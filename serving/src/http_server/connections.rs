@@ -94,7 +94,7 @@ impl Connections {
         let (Some(source), Some(rate)) = (source, self.limits.source_rate) else { return Ok(()) };
         let now = now - self.start;
         if self.rates.len() >= MAX_SOURCES && !self.rates.contains_key(&source) {
-            self.rates.retain(|_, bucket| !bucket.is_full(now));
+            self.rates.retain(|_, bucket| bucket.full_at() > now);
         }
         let new = || RateLimiter::new(Duration::from_secs(1) / rate.per_second, rate.burst);
         self.rates.entry(source).or_insert_with(new).take(now).map_err(|_| Refused::Rate)
