@@ -8,7 +8,6 @@ mod listener;
 mod metrics;
 mod transport;
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -178,7 +177,7 @@ pub async fn serve<T, H, F>(
     F: Future<Output = Response> + Send + 'static,
 {
     let listener = listener.into();
-    let connections = Arc::new(Mutex::new(Connections::new(server.limits)));
+    let mut connections = Connections::new(server.limits);
     let tracker = TaskTracker::new();
     let mut failures = LogLimiter::default();
     loop {
@@ -187,12 +186,12 @@ pub async fn serve<T, H, F>(
             () = stages.closing.cancelled() => break,
         };
         match accepted {
-            Ok((stream, peer)) => match connections::admit(&connections, peer.source()) {
-                Ok(admitted) => {
+            Ok((stream, peer)) => match connections.admit(peer.source()) {
+                Ok(slot) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());
                     tracker.spawn(async move {
-                        connection::serve(stream, peer, admitted, transport, server, stages, handler).await;
+                        connection::serve(stream, peer, slot, transport, server, stages, handler).await;
                     });
                     // The task reads what its socket has received before the next connection is
                     // accepted and may evict it: a request head that has already arrived must not

@@ -13,6 +13,7 @@ pub mod log_targets;
 pub mod monitoring;
 pub mod page;
 pub mod runtime;
+pub mod shared_pool;
 pub mod shutdown;
 pub mod source;
 pub mod source_permits;

@@ -16,7 +16,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::activity::{Activity, State, Tracked};
-use super::connections::Admitted;
 use super::listener::Stream;
 use super::{HttpRequest, Limits, Peer, Response, ResponseTimeout, Server, Slot, Stages, Transport};
 use super::{not_found, text};
@@ -34,7 +33,7 @@ enum End {
 pub(super) async fn serve<T, H, F>(
     stream: Stream,
     peer: Peer,
-    Admitted { slot, evicted }: Admitted,
+    slot: Slot,
     transport: T,
     server: Server,
     stages: Stages,
@@ -49,7 +48,7 @@ pub(super) async fn serve<T, H, F>(
     stream.set_nodelay();
     let accepted = tokio::select! {
         accepted = timeout(limits.head, transport.accept(stream, peer.source())) => accepted,
-        () = evicted.cancelled() => return metrics.connection_closed(name, "evicted"),
+        () = slot.evicted() => return metrics.connection_closed(name, "evicted"),
     };
     let stream = match accepted {
         Ok(Ok(stream)) => stream,
@@ -100,7 +99,7 @@ pub(super) async fn serve<T, H, F>(
         });
         tokio::select! {
             end = ended => break end,
-            () = evicted.cancelled() => break End::Evicted,
+            () = slot.evicted() => break End::Evicted,
             // A connection that is not kept ends by itself.
             () = stages.closing.cancelled(), if limits.keep_alive && !is_closing => {
                 is_closing = true;
