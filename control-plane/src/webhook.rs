@@ -2,7 +2,6 @@
 
 pub mod api_client;
 pub mod authority;
-mod body_memory;
 mod certificates;
 pub mod handler;
 mod json_values;

@@ -14,13 +14,14 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info};
 
-use crate::webhook::body_memory::{BodyMemory, BodyPermit, Exhausted};
 use crate::webhook::json_values;
 use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
 use injector::{PodOutcome, ProbeResult};
+use pacing::Full;
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
+use serving::shared_pool::{Place, SharedPool};
 use serving::source::Source;
 use serving::source_permits::SourcePermits;
 
@@ -36,7 +37,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const CONCURRENT_REVIEWS: usize = 4;
 /// How long a request whose body is complete waits for other reviews of its source.
 const WAIT: Duration = Duration::from_secs(2);
-/// Memory for bodies in bytes, shared by all requests.
+/// Memory for bodies in bytes, shared by all requests. When it is exhausted, the source that holds the
+/// most loses its oldest body that is not under review.
 const BODY_MEMORY: usize = 24 << 20;
 /// Bodies of at least this size are reviewed one at a time outside of the worker threads.
 const LARGE: usize = 64 << 10;
@@ -47,7 +49,7 @@ pub struct Handler {
     settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
     source_permits: SourcePermits,
-    body_memory: BodyMemory,
+    body_memory: SharedPool,
     large: Arc<Semaphore>,
 }
 
@@ -62,7 +64,7 @@ impl Handler {
             settings,
             metrics,
             source_permits: SourcePermits::new(CONCURRENT_REVIEWS),
-            body_memory: BodyMemory::new(BODY_MEMORY),
+            body_memory: SharedPool::new(BODY_MEMORY, usize::MAX),
             large: Arc::new(Semaphore::new(1)),
         }
     }
@@ -97,7 +99,7 @@ impl Handler {
         request.slot.set_receiving();
         let chunks = tokio::select! {
             chunks = read(request.body, &memory) => chunks?,
-            () = memory.discarded() => return Err(busy()),
+            () = memory.evicted() => return Err(busy()),
         };
         request.slot.set_busy();
         let length: usize = chunks.iter().map(Bytes::len).sum();
@@ -106,9 +108,11 @@ impl Handler {
         }
         let _permits = tokio::select! {
             permits = self.permits(source, length) => permits?,
-            () = memory.discarded() => return Err(busy()),
+            () = memory.evicted() => return Err(busy()),
         };
-        memory.begin_review().map_err(|Exhausted| busy())?;
+        if !memory.set_busy() {
+            return Err(busy());
+        }
         let started = Instant::now();
         let settings = self.settings.borrow().clone();
         let review = move || {
@@ -147,7 +151,7 @@ impl Handler {
 
 /// Reads a body. The chunks are joined only when all are there, so that an incomplete body costs no
 /// more than its bytes.
-async fn read(mut body: Incoming, memory: &BodyPermit) -> Result<Vec<Bytes>, HttpError> {
+async fn read(mut body: Incoming, memory: &Place) -> Result<Vec<Bytes>, HttpError> {
     let deadline = Instant::now() + BODY_TIMEOUT;
     let (mut chunks, mut length) = (Vec::new(), 0);
     while !body.is_end_stream() {
@@ -162,7 +166,7 @@ async fn read(mut body: Incoming, memory: &BodyPermit) -> Result<Vec<Bytes>, Htt
         if length > BODY_LIMIT {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
-        memory.grow(data.len()).map_err(|Exhausted| busy())?;
+        memory.grow(data.len()).map_err(|Full| busy())?;
         chunks.push(data);
     }
     Ok(chunks)
