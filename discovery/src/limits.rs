@@ -37,23 +37,17 @@ impl Default for Admission {
     }
 }
 
-impl From<Exceeded> for AdmissionError {
-    fn from(exceeded: Exceeded) -> Self {
-        match exceeded {
-            Exceeded::Open => Self::Streams,
-            Exceeded::Rate => Self::Rate,
-        }
-    }
-}
-
 impl Admission {
     /// Admits a new stream of `peer`. [`Admission::release`] releases it.
     ///
     /// # Errors
     /// Returns the limit that the stream exceeds.
     pub fn admit(&mut self, peer: &Peer, now: Duration) -> Result<(), AdmissionError> {
-        self.0.open(peer, now)?;
-        Ok(self.0.take(peer, now)?)
+        let admitted = self.0.open(peer, now).and_then(|()| self.0.take(peer, now));
+        admitted.map_err(|exceeded| match exceeded {
+            Exceeded::Open => AdmissionError::Streams,
+            Exceeded::Rate => AdmissionError::Rate,
+        })
     }
 
     /// Releases a stream of `peer` that ended.
