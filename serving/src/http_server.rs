@@ -8,6 +8,7 @@ mod listener;
 mod metrics;
 mod transport;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +22,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::log_limiter::LogLimiter;
+use crate::shared_pool::Place;
 pub use body::{Body, Chunks};
 use connections::Connections;
-pub use connections::Slot;
 pub use listener::{Listener, Peer, bind, bind_unix};
 pub use metrics::{GaugeGuard, ServerMetrics};
 #[cfg(feature = "tls")]
@@ -116,8 +117,8 @@ impl Limits {
 pub struct HttpRequest {
     /// Peer of the connection; no header affects it.
     pub peer: Peer,
-    /// Slot of this connection in the connection limit.
-    pub slot: Slot,
+    /// Slot of this connection in the limits; the connection is reset when it is evicted.
+    pub slot: Arc<Place>,
     pub method: Method,
     /// In origin form: path and query as received.
     pub uri: Uri,
@@ -187,11 +188,11 @@ pub async fn serve<T, H, F>(
         };
         match accepted {
             Ok((stream, peer)) => match connections.admit(peer.source()) {
-                Ok(slot) => {
+                Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());
                     tracker.spawn(async move {
-                        connection::serve(stream, peer, slot, transport, server, stages, handler).await;
+                        connection::serve(stream, peer, admitted, transport, server, stages, handler).await;
                     });
                     // The task reads what its socket has received before the next connection is
                     // accepted and may evict it: a request head that has already arrived must not

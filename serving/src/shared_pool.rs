@@ -1,5 +1,6 @@
 //! A [`FairPool`] that tasks share: each has a place, and learns when it is evicted.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -9,28 +10,30 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::source::Source;
 
-/// The key `K` is `None` for clients without a source, which count as one.
+/// Clients without a source count as one.
+type Pool = FairPool<Option<Source>, DropGuard>;
+
 #[derive(Clone, Debug)]
-pub struct SharedPool<K = Option<Source>> {
+pub struct SharedPool {
     start: Instant,
-    pool: Arc<Mutex<FairPool<K, DropGuard>>>,
+    pool: Arc<Mutex<Pool>>,
 }
 
 /// A place in a pool; it is freed on drop.
 #[derive(Debug)]
-pub struct Place<K = Option<Source>> {
-    pool: SharedPool<K>,
+pub struct Place {
+    pool: SharedPool,
     number: u64,
     evicted: CancellationToken,
 }
 
-impl<K> SharedPool<K> {
+impl SharedPool {
     /// See [`FairPool::new`].
     pub fn new(total: usize, share: usize) -> Self {
         Self { start: Instant::now(), pool: Arc::new(Mutex::new(FairPool::new(total, share))) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, FairPool<K, DropGuard>> {
+    fn lock(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().expect("nothing panics while it holds this lock")
     }
 
@@ -40,41 +43,37 @@ impl<K> SharedPool<K> {
     }
 
     /// See [`FairPool::open`].
-    pub fn open(&self, source: K) -> Place<K> {
-        let evicted = CancellationToken::new();
-        let number = self.lock().open(source, evicted.clone().drop_guard());
-        Place { pool: self.clone_pool(), number, evicted }
+    pub fn open(&self, source: Option<Source>) -> Place {
+        let Ok(place) = self.place(|pool, _, guard| Ok::<_, Infallible>(pool.open(source, guard)));
+        place
     }
 
-    fn clone_pool(&self) -> Self {
-        Self { start: self.start, pool: self.pool.clone() }
-    }
-}
-
-impl<K: Ord> SharedPool<K> {
     /// See [`FairPool::admit`].
-    pub fn admit(&self, source: K) -> Result<Place<K>, Full> {
-        let evicted = CancellationToken::new();
-        let number = self.lock().admit(source, self.start.elapsed(), evicted.clone().drop_guard())?;
-        Ok(Place { pool: self.clone_pool(), number, evicted })
+    pub fn admit(&self, source: Option<Source>) -> Result<Place, Full> {
+        self.place(|pool, now, guard| pool.admit(source, now, guard))
     }
 
     /// See [`FairPool::admit_fairly`].
-    pub fn admit_fairly(&self, source: K) -> Result<Place<K>, Full> {
+    pub fn admit_fairly(&self, source: Option<Source>) -> Result<Place, Full> {
+        self.place(|pool, now, guard| pool.admit_fairly(source, now, guard))
+    }
+
+    fn place<E>(
+        &self,
+        add: impl FnOnce(&mut Pool, Duration, DropGuard) -> Result<u64, E>,
+    ) -> Result<Place, E> {
         let evicted = CancellationToken::new();
-        let number = self.lock().admit_fairly(source, self.start.elapsed(), evicted.clone().drop_guard())?;
-        Ok(Place { pool: self.clone_pool(), number, evicted })
+        let number = add(&mut self.lock(), self.start.elapsed(), evicted.clone().drop_guard())?;
+        Ok(Place { pool: self.clone(), number, evicted })
     }
 }
 
-impl<K: Ord> Place<K> {
+impl Place {
     /// See [`FairPool::grow`].
     pub fn grow(&self, amount: usize) -> Result<(), Full> {
         self.pool.lock().grow(self.number, amount, self.pool.start.elapsed())
     }
-}
 
-impl<K> Place<K> {
     /// Waits until this place is evicted.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
@@ -102,7 +101,7 @@ impl<K> Place<K> {
     }
 }
 
-impl<K> Drop for Place<K> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.evict();
     }

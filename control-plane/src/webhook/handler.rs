@@ -96,7 +96,7 @@ impl Handler {
         let source = request.peer.source();
         let memory = self.body_memory.open(source);
         // A client that does not send its body must not keep a slot that others need.
-        request.slot.set_receiving();
+        request.slot.set_idle(Duration::ZERO);
         let chunks = tokio::select! {
             chunks = read(request.body, &memory) => chunks?,
             () = memory.evicted() => return Err(busy()),

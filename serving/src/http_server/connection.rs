@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use hyper::Request;
 use hyper::StatusCode;
@@ -16,12 +18,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::activity::{Activity, State, Tracked};
+use super::connections::Admitted;
 use super::listener::Stream;
-use super::{HttpRequest, Limits, Peer, Response, ResponseTimeout, Server, Slot, Stages, Transport};
+use super::{HttpRequest, Limits, Peer, Response, ResponseTimeout, Server, Stages, Transport};
 use super::{not_found, text};
+use crate::shared_pool::Place;
 
 /// Maximum number of header fields; more fields are answered with 431.
 const FIELD_LIMIT: usize = 64;
+/// How long a connection counts as busy after a response, which the client may not have read yet.
+const RESPONSE_TIME: Duration = Duration::from_secs(1);
 
 /// Why a connection ends.
 enum End {
@@ -33,7 +39,7 @@ enum End {
 pub(super) async fn serve<T, H, F>(
     stream: Stream,
     peer: Peer,
-    slot: Slot,
+    Admitted { slot, is_reserved }: Admitted,
     transport: T,
     server: Server,
     stages: Stages,
@@ -60,14 +66,14 @@ pub(super) async fn serve<T, H, F>(
         slot.set_busy();
         activity.request();
         let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
-        let response = respond(request, peer, slot.clone(), limits, handler.clone());
+        let response = respond(request, peer, slot.clone(), is_reserved, limits, handler.clone());
         let (activity, slot, metrics, leaving) =
             (activity.clone(), slot.clone(), metrics.clone(), stages.leaving.clone());
         async move {
             let mut response = response.await;
             metrics.request(name, path, response.status().as_u16());
             if limits.keep_alive && !leaving.is_cancelled() {
-                slot.set_idle();
+                slot.set_idle(RESPONSE_TIME);
             } else {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -121,7 +127,8 @@ pub(super) async fn serve<T, H, F>(
 async fn respond<H, F>(
     request: Request<Incoming>,
     peer: Peer,
-    slot: Slot,
+    slot: Arc<Place>,
+    is_reserved: bool,
     limits: Limits,
     handler: H,
 ) -> Response
@@ -129,7 +136,7 @@ where
     H: Fn(HttpRequest) -> F,
     F: Future<Output = Response>,
 {
-    if slot.is_reserved() && !limits.reserved.paths.contains(&request.uri().path()) {
+    if is_reserved && !limits.reserved.paths.contains(&request.uri().path()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "busy\n");
     }
     if !limits.bodies && has_body(&request) {

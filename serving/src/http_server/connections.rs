@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pacing::{RateLimiter, SourceLimits};
+use pacing::{Full, RateLimiter, SourceLimits};
 use tokio::time::Instant;
 
 use super::Limits;
 use crate::shared_pool::{Place, SharedPool};
 use crate::source::Source;
-
-/// How long a connection counts as busy after a response, which the client may not have read yet.
-const RESPONSE_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -20,6 +17,13 @@ pub(super) struct Connections {
     reserved: SharedPool,
     start: Instant,
     rates: Option<SourceLimits<Source>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) slot: Arc<Place>,
+    /// True if the connection may only request the paths that slots are reserved for.
+    pub(super) is_reserved: bool,
 }
 
 /// Why a connection is not admitted.
@@ -57,59 +61,15 @@ impl Connections {
 
     /// Registers a new connection. At a limit, it evicts the one that has been waiting for a request
     /// for the longest time, since a well-behaved client sends its head immediately.
-    pub(super) fn admit(&mut self, source: Option<Source>) -> Result<Slot, Refused> {
+    pub(super) fn admit(&mut self, source: Option<Source>) -> Result<Admitted, Refused> {
         if let (Some(source), Some(rates)) = (source, &mut self.rates) {
             rates.take(&source, self.start.elapsed()).map_err(|_| Refused::Rate)?;
         }
-        let (place, reserved) = match self.open.admit(source) {
+        let (place, is_reserved) = match self.open.admit(source) {
             Ok(place) => (place, false),
-            Err(_) => (self.reserved.admit(source).map_err(|_| Refused::Full)?, true),
+            Err(Full) => (self.reserved.admit(source).map_err(|Full| Refused::Full)?, true),
         };
-        Ok(Slot { place: Arc::new(place), reserved })
-    }
-}
-
-/// Slot of a connection in the limits; it is freed when the last clone is dropped.
-#[derive(Debug, Clone)]
-pub struct Slot {
-    place: Arc<Place>,
-    reserved: bool,
-}
-
-impl Slot {
-    /// Excludes this connection from eviction while a request is processed.
-    pub fn set_busy(&self) {
-        self.place.set_busy();
-    }
-
-    /// Makes this connection evictable while the body of a request is received.
-    pub fn set_receiving(&self) {
-        self.place.set_idle(Duration::ZERO);
-    }
-
-    /// Makes this connection evictable after a response.
-    pub(super) fn set_idle(&self) {
-        self.place.set_idle(RESPONSE_TIME);
-    }
-
-    /// True if this connection may only request the paths that slots are reserved for.
-    pub(super) fn is_reserved(&self) -> bool {
-        self.reserved
-    }
-
-    /// Waits until this connection must be reset.
-    pub(super) async fn evicted(&self) {
-        self.place.evicted().await;
-    }
-
-    /// Resets this connection, also while its client does not read the response.
-    pub fn evict(&self) {
-        self.place.evict();
-    }
-
-    /// Removes this connection from the limits, because another bound applies to it.
-    pub fn release(&self) {
-        self.place.release();
+        Ok(Admitted { slot: Arc::new(place), is_reserved })
     }
 }
 

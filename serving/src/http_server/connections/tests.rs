@@ -3,42 +3,43 @@ use std::net::IpAddr;
 use super::*;
 use crate::http_server::{Rate, Reserved};
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Returns the source of 192.0.2.`last`.
 fn source(last: u8) -> Option<Source> {
     Some(IpAddr::from([192, 0, 2, last]).into())
 }
 
-fn is_evicted(slot: &Slot) -> bool {
+fn is_evicted(admitted: &Admitted) -> bool {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    std::pin::pin!(slot.evicted()).poll(&mut context).is_ready()
+    std::pin::pin!(admitted.slot.evicted()).poll(&mut context).is_ready()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_evicted_while_it_waits_for_a_request() {
     let mut connections = Connections::new(Limits { connections: 2, ..Limits::ONE_REQUEST });
     let first = connections.admit(None).unwrap();
-    first.set_busy();
+    first.slot.set_busy();
     let second = connections.admit(None).unwrap();
     let third = connections.admit(None).unwrap();
     assert!(is_evicted(&second) && !is_evicted(&first));
-    third.set_busy();
+    third.slot.set_busy();
     assert!(connections.admit(None).is_err(), "both process a request");
 
     drop(first);
     let fourth = connections.admit(None).unwrap();
-    fourth.set_busy();
-    fourth.release();
+    fourth.slot.set_busy();
+    fourth.slot.release();
     assert!(!is_evicted(&fourth));
     let fifth = connections.admit(None).unwrap();
-    fifth.set_idle();
+    fifth.slot.set_idle(SECOND);
     assert!(connections.admit(None).is_err(), "the response may not have been read");
-    tokio::time::advance(RESPONSE_TIME).await;
-    third.set_idle();
-    tokio::time::advance(RESPONSE_TIME).await;
+    tokio::time::advance(SECOND).await;
+    third.slot.set_idle(SECOND);
+    tokio::time::advance(SECOND).await;
     let sixth = connections.admit(None).unwrap();
     assert!(is_evicted(&fifth) && !is_evicted(&third));
-    third.set_receiving();
-    sixth.evict();
+    sixth.slot.evict();
     assert!(is_evicted(&sixth));
     drop((second, third, fourth, fifth, sixth));
     assert_eq!(connections.open.used(), 0);
@@ -49,12 +50,12 @@ async fn a_reserved_slot_is_used_when_all_others_are_busy() {
     let reserved = Reserved { connections: 1, paths: &["/live"] };
     let mut connections = Connections::new(Limits { connections: 1, reserved, ..Limits::ONE_REQUEST });
     let busy = connections.admit(source(1)).unwrap();
-    assert!(!busy.is_reserved());
-    busy.set_busy();
+    assert!(!busy.is_reserved);
+    busy.slot.set_busy();
     let first = connections.admit(source(1)).unwrap();
     let second = connections.admit(source(2)).unwrap();
-    assert!(is_evicted(&first) && second.is_reserved());
-    second.set_busy();
+    assert!(is_evicted(&first) && second.is_reserved);
+    second.slot.set_busy();
     assert_eq!(connections.admit(source(2)).err(), Some(Refused::Full));
 }
 
@@ -65,6 +66,6 @@ async fn a_source_that_opens_connections_too_fast_is_refused() {
     assert!(connections.admit(source(1)).is_ok() && connections.admit(source(1)).is_ok());
     assert_eq!(connections.admit(source(1)).err(), Some(Refused::Rate));
     assert!(connections.admit(source(2)).is_ok());
-    tokio::time::advance(Duration::from_secs(1)).await;
+    tokio::time::advance(SECOND).await;
     assert!(connections.admit(source(1)).is_ok());
 }
