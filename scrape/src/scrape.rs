@@ -11,7 +11,6 @@ mod labels;
 mod line;
 mod merge;
 mod open_sample;
-mod places;
 mod reader;
 mod redirect;
 mod request;
@@ -29,6 +28,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serving::http_server::{Body, Chunks, Response, ResponseTimeout, text};
 use serving::log_limiter::LogLimiter;
+use serving::shared_pool::SharedPool;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -42,7 +42,6 @@ pub use dropped::{DropReason, Dropped, DroppedLines};
 pub use families::{FamilyLimit, Owner};
 pub use line::Format;
 pub use merge::{Merge, SourceState};
-use places::Places;
 pub use reader::Reader;
 use request::{client, envoy_path, timeout};
 pub use source::ScrapeResult;
@@ -50,6 +49,9 @@ use source::{Chunk, ScrapeRequest, Source, SourceName, SourceScrape};
 use summary::Outcome;
 use turns::Turns;
 
+/// Maximum number of scrapes in progress: far fewer than the connections of the local server, so that
+/// it still accepts `drain`.
+const SCRAPES: usize = 24;
 /// Time by which the deadline of the sources precedes the scraper's timeout.
 const SLACK: Duration = Duration::from_millis(500);
 /// Maximum size of Envoy's metrics in bytes.
@@ -73,7 +75,9 @@ pub struct Scraper {
     metrics: Arc<Metrics>,
     config: Arc<MetricsConfig>,
     admin: HttpUrl,
-    places: Places,
+    /// If all are taken, a client with few scrapes gets the place of the client with the most, so slow
+    /// readers cannot take those of other addresses.
+    places: SharedPool,
     envoy_turns: Arc<Turns>,
     /// Limiters of the warnings about incomplete sources, by source and target.
     warnings: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
@@ -86,7 +90,7 @@ impl Scraper {
             metrics,
             config: Arc::new(config),
             admin,
-            places: Places::default(),
+            places: SharedPool::new(SCRAPES, SCRAPES),
             envoy_turns: Arc::default(),
             warnings: Arc::default(),
         }
@@ -108,7 +112,7 @@ impl Scraper {
         query: &str,
         disconnect: impl FnOnce() + Send + 'static,
     ) -> Response {
-        let Some(place) = self.places.take(client(headers)) else {
+        let Ok(place) = self.places.admit_fairly(client(headers)) else {
             let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes are in progress\n");
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
@@ -123,7 +127,7 @@ impl Scraper {
             tokio::select! {
                 () = write => {}
                 () = closed.closed() => debug!("scraper disconnected"),
-                () = place.superseded() => {
+                () = place.evicted() => {
                     debug!("scrape ended because another client needs its place");
                     disconnect();
                     // Without a sender, the response would end here as if it were complete.

@@ -85,7 +85,16 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("discovery-server", &["discovery", "injector", "pacing", "serving", "workload-health"]),
     (
         "control-plane",
-        &["discovery", "discovery-server", "explain", "injector", "lint", "serving", "workload-health"],
+        &[
+            "discovery",
+            "discovery-server",
+            "explain",
+            "injector",
+            "lint",
+            "pacing",
+            "serving",
+            "workload-health",
+        ],
     ),
 ];
 

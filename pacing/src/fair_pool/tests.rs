@@ -89,6 +89,19 @@ fn a_fair_newcomer_evicts_only_of_a_source_that_still_has_as_many() {
 }
 
 #[test]
+fn a_source_with_one_member_keeps_it_when_others_are_admitted_fairly() {
+    let mut pool = pool(24, 24, &['a'; 24]);
+    for source in ['b', 'c', 'd', 'e'] {
+        while pool.admit_fairly(source, NOW, ()).is_ok() {}
+    }
+    let honest = pool.admit_fairly('z', NOW, ()).expect("a place");
+    for source in ('a'..='e').chain('A'..='Z') {
+        while pool.admit_fairly(source, NOW, ()).is_ok() {}
+    }
+    assert!(members(&pool).contains(&honest) && pool.used() == 24);
+}
+
+#[test]
 fn the_source_that_has_grown_most_loses_its_oldest_member() {
     let mut pool = FairPool::new(100, 0);
     let [first, second, third, empty] = ['a', 'a', 'b', 'a'].map(|source| pool.open(source, ()));

@@ -7,7 +7,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::super::places::SCRAPES;
 use super::super::request::CLIENT;
 use super::*;
 
@@ -67,7 +66,7 @@ async fn scrapes_beyond_the_limit_are_rejected() {
 /// Waits until this many places are taken. The limit is far below any deadline of a scrape.
 async fn until_taken(scraper: &Scraper, count: usize) {
     let taken = async {
-        while scraper.places.count() != count {
+        while scraper.places.used() != count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
