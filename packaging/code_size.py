@@ -6,10 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 9_000
-# Crates that were larger when the limit came, with the lines that they may have. The numbers only shrink.
-EXCEPTIONS = {"agent": 18_770, "control-plane": 10_560}
-# A crate may be this much smaller than its exception before the exception must shrink.
-SLACK = 200
 DO_NOT_SHIP = ("benches", "demo", "demo-vm", "packaging", "tests")
 NOT_PRODUCT = ("benches", "target", "testdata", "tests")
 
@@ -30,20 +26,13 @@ def lines(crate):
     return total
 
 
-def faults(sizes, exceptions):
-    """Returns a text for each crate that is too large, and for each exception that is."""
-    texts = []
-    for name, size in sizes.items():
-        limit = exceptions.get(name, MAX_LINES)
-        if size > limit:
-            texts.append(f"{name} has {size} lines, more than {limit}: move code to another crate")
-    for name, limit in exceptions.items():
-        size = sizes.get(name, 0)
-        if size <= MAX_LINES:
-            texts.append(f"{name} has {size} lines: remove its exception from packaging/code_size.py")
-        elif size < limit - SLACK:
-            texts.append(f"{name} has {size} lines: lower its exception in packaging/code_size.py to that number")
-    return texts
+def faults(sizes):
+    """Returns a text for each crate that is too large."""
+    return [
+        f"{name} has {size} lines, more than {MAX_LINES}: move code to another crate"
+        for name, size in sizes.items()
+        if size > MAX_LINES
+    ]
 
 
 def main(arguments):
@@ -53,7 +42,7 @@ def main(arguments):
         for name, size in sorted(sizes.items(), key=lambda row: -row[1]):
             print(f"{name:<{width}} {size:>7,}")
         print(f"{'total':<{width}} {sum(sizes.values()):>7,}")
-    found = faults(sizes, EXCEPTIONS)
+    found = faults(sizes)
     for text in found:
         print(text, file=sys.stderr)
     return 1 if found else 0
