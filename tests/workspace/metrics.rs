@@ -6,24 +6,36 @@ use std::path::Path;
 
 use crate::{files, root};
 
-/// Tables of metrics with a common prefix, each as page and heading, and the sources with these metrics.
-const TABLES: [(&str, &[(&str, &str)], &[&str]); 4] = [
-    (
-        "app_health_agent_",
-        &[("docs/configuration.md", "### Metrics of the agent"), ("docs/vm.md", "## Monitoring")],
-        &["agent/src", "serving/src"],
-    ),
-    (
-        "app_health_discovery_",
-        &[("docs/discovery.md", "### Connections and metrics")],
-        &["control-plane/src/discovery", "serving/src"],
-    ),
-    (
-        "app_health_webhook_",
-        &[("docs/injection.md", "### Metrics of the webhook")],
-        &["control-plane/src/webhook", "serving/src"],
-    ),
-    ("app_health_", &[("docs/answers.md", "## Metrics")], &["filter/src/metrics.rs"]),
+/// Metrics with a common prefix.
+struct Family {
+    prefix: &'static str,
+    /// The tables, as page and heading.
+    tables: &'static [(&'static str, &'static str)],
+    /// Folders and files of the code.
+    sources: &'static [&'static str],
+}
+
+const FAMILIES: [Family; 4] = [
+    Family {
+        prefix: "app_health_agent_",
+        tables: &[("docs/configuration.md", "### Metrics of the agent"), ("docs/vm.md", "## Monitoring")],
+        sources: &["agent-state/src", "serving/src"],
+    },
+    Family {
+        prefix: "app_health_discovery_",
+        tables: &[("docs/discovery.md", "### Connections and metrics")],
+        sources: &["discovery-server/src", "serving/src"],
+    },
+    Family {
+        prefix: "app_health_webhook_",
+        tables: &[("docs/injection.md", "### Metrics of the webhook")],
+        sources: &["control-plane/src/webhook", "serving/src"],
+    },
+    Family {
+        prefix: "app_health_",
+        tables: &[("docs/answers.md", "## Metrics")],
+        sources: &["filter/src/metrics.rs"],
+    },
 ];
 
 /// Returns the names in the first column of the tables below a heading, without labels and prefix.
@@ -90,10 +102,10 @@ fn sources(path: &Path) -> Vec<String> {
 
 #[test]
 fn tables_of_metrics_are_those_of_the_code() {
-    for (prefix, tables, folders) in TABLES {
+    for Family { prefix, tables, sources: paths } in FAMILIES {
         let documented: BTreeSet<String> =
             tables.iter().flat_map(|(page, heading)| documented(page, heading, prefix)).collect();
-        let sources: Vec<String> = folders.iter().flat_map(|folder| sources(&root().join(folder))).collect();
+        let sources: Vec<String> = paths.iter().flat_map(|path| sources(&root().join(path))).collect();
         let registered: BTreeSet<String> =
             sources.iter().flat_map(|source| registered(source, prefix)).collect();
         assert!(registered.len() > 3, "{prefix}: {registered:?}");
