@@ -23,6 +23,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("envoy_process", "app_health_agent"),
     ("scrape", "app_health_agent"),
     ("workload_prober", "app_health_agent::vm"),
+    ("xds_client", "app_health_agent::vm::xds_client"),
 ];
 
 /// Format of log lines.

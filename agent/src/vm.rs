@@ -1,8 +1,6 @@
 //! What only a virtual machine needs: health checks of its workload, and their report to a discovery
 //! server. The cargo feature `vm` includes it; an agent for Pods is built without.
 
-pub mod xds_client;
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -10,8 +10,8 @@ use super::{Environment, bootstrap};
 use crate::args::{VmArgs, Xds};
 use crate::machine;
 use crate::vm::VmConfig;
-use crate::vm::xds_client::{DiscoveryConfig, ProxyConfig};
 use agent_output::exit::Failure;
+use discovery::{discovery_config, proxy_config};
 use envoy_bootstrap::bootstrap::XdsSocket;
 use health::health_config;
 
@@ -25,12 +25,12 @@ impl VmConfig {
         proxy_ports: &[u16],
         environment: &Environment,
     ) -> Result<(Self, Vec<String>), Failure> {
-        let proxy = ProxyConfig::new(&args.discovery, state_dir)?;
+        let proxy = proxy_config(&args.discovery, state_dir)?;
         let is_delta = args.discovery.xds == Xds::Delta;
         let (health, warnings) = health_config(args.health, instance_ip, proxy_ports, environment)?;
         let group = health.group.as_ref().map(|file| &file.group);
         let discovery =
-            DiscoveryConfig::new(args.discovery, group, instance_ip, &machine::hostname(), environment)?;
+            discovery_config(args.discovery, group, instance_ip, &machine::hostname(), environment)?;
         Ok((Self { health, discovery, proxy, is_delta }, warnings))
     }
 

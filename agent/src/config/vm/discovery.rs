@@ -11,82 +11,78 @@ use workload_health::workload_group::WorkloadGroup;
 
 use super::{Environment, bootstrap::absolute};
 use crate::args::DiscoveryArgs;
-use crate::vm::xds_client::tls::{ClientFiles, San, TlsError, TlsFiles};
-use crate::vm::xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig, token};
 use address::{Endpoint, LocalAddress};
 use agent_output::exit::Failure;
 use node::node;
+use xds_client::tls::{ClientFiles, San, TlsError, TlsFiles};
+use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig, token};
 
-impl DiscoveryConfig {
-    /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
-    pub(super) fn new(
-        args: DiscoveryArgs,
-        group: Option<&WorkloadGroup>,
-        instance_ip: IpAddr,
-        hostname: &str,
-        environment: &Environment,
-    ) -> Result<Option<Self>, Failure> {
-        if let Some(name) = &args.discovery_san {
-            san(name, "discovery")?;
-        }
-        if args.discovery.is_empty() {
-            return Ok(None);
-        }
-        let servers = args.discovery.iter().map(|server| parse_server(server, &args));
-        let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
-        let tls = tls_files(&args)?;
-        if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
-            && tls.is_none()
-            && !args.insecure
-        {
-            return Err(Failure::Usage(format!(
-                "--discovery = {}: --discovery-plaintext is allowed only for loopback addresses; for other machines set --discovery-ca, --discovery-cert and --discovery-key, or --insecure",
-                server.authority
-            )));
-        }
-        let token_file = args.discovery_token_file.as_ref();
-        let token_file = token_file.map(|file| absolute("--discovery-token-file", file)).transpose()?;
-        if let Some(file) = &token_file {
-            token::read(file).map_err(Failure::Usage)?;
-        }
-        if let Some(files) = &tls {
-            check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
-        }
-        Ok(Some(Self {
-            servers,
-            tls,
-            token_file,
-            variant: args.xds,
-            node: node(&args, group, instance_ip, hostname, environment)?,
-            heartbeat: args.heartbeat,
-            istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
-            final_report_timeout: args.final_report_timeout,
-        }))
+/// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
+pub(super) fn discovery_config(
+    args: DiscoveryArgs,
+    group: Option<&WorkloadGroup>,
+    instance_ip: IpAddr,
+    hostname: &str,
+    environment: &Environment,
+) -> Result<Option<DiscoveryConfig>, Failure> {
+    if let Some(name) = &args.discovery_san {
+        san(name, "discovery")?;
     }
+    if args.discovery.is_empty() {
+        return Ok(None);
+    }
+    let servers = args.discovery.iter().map(|server| parse_server(server, &args));
+    let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
+    let tls = tls_files(&args)?;
+    if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
+        && tls.is_none()
+        && !args.insecure
+    {
+        return Err(Failure::Usage(format!(
+            "--discovery = {}: --discovery-plaintext is allowed only for loopback addresses; for other machines set --discovery-ca, --discovery-cert and --discovery-key, or --insecure",
+            server.authority
+        )));
+    }
+    let token_file = args.discovery_token_file.as_ref();
+    let token_file = token_file.map(|file| absolute("--discovery-token-file", file)).transpose()?;
+    if let Some(file) = &token_file {
+        token::read(file).map_err(Failure::Usage)?;
+    }
+    if let Some(files) = &tls {
+        check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    Ok(Some(DiscoveryConfig {
+        servers,
+        tls,
+        token_file,
+        variant: args.xds.into(),
+        node: node(&args, group, instance_ip, hostname, environment)?,
+        heartbeat: args.heartbeat,
+        istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
+        final_report_timeout: args.final_report_timeout,
+    }))
 }
 
-impl ProxyConfig {
-    /// Returns `None` without `--proxy-xds`. `state_dir` is an absolute path.
-    pub(super) fn new(args: &DiscoveryArgs, state_dir: &Path) -> Result<Option<Self>, Failure> {
-        if !args.proxy_xds {
-            return Ok(None);
-        }
-        if args.discovery.is_empty() {
-            return Err(Failure::Usage(
-                "--proxy-xds: set --discovery to the control plane that Envoy's xDS comes from".to_owned(),
-            ));
-        }
-        let config = Self {
-            state_dir: state_dir.to_owned(),
-            max_age: (!args.xds_cache_max_age.is_zero()).then_some(args.xds_cache_max_age),
-        };
-        let socket = config.socket();
-        match format!("unix:{}", socket.display()).parse::<LocalAddress>() {
-            Ok(_) => Ok(Some(config)),
-            Err(error) => Err(Failure::Usage(format!(
-                "--state-dir = {state_dir:?}: invalid path of the xDS socket: {error}"
-            ))),
-        }
+/// Returns `None` without `--proxy-xds`. `state_dir` is an absolute path.
+pub(super) fn proxy_config(args: &DiscoveryArgs, state_dir: &Path) -> Result<Option<ProxyConfig>, Failure> {
+    if !args.proxy_xds {
+        return Ok(None);
+    }
+    if args.discovery.is_empty() {
+        return Err(Failure::Usage(
+            "--proxy-xds: set --discovery to the control plane that Envoy's xDS comes from".to_owned(),
+        ));
+    }
+    let config = ProxyConfig {
+        state_dir: state_dir.to_owned(),
+        max_age: (!args.xds_cache_max_age.is_zero()).then_some(args.xds_cache_max_age),
+    };
+    let socket = config.socket();
+    match format!("unix:{}", socket.display()).parse::<LocalAddress>() {
+        Ok(_) => Ok(Some(config)),
+        Err(error) => Err(Failure::Usage(format!(
+            "--state-dir = {state_dir:?}: invalid path of the xDS socket: {error}"
+        ))),
     }
 }
 

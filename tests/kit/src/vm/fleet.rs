@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health_agent::vm::xds_client::tls::{ClientFiles, San, TlsFiles};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
+use xds_client::tls::{ClientFiles, San, TlsFiles};
 
 use super::certificates::{Authority, DISCOVERY_NAME};
 pub use documents::{ACCOUNTS, NAMESPACE, cluster, documents};

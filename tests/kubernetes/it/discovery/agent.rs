@@ -6,10 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use address::Endpoint;
-use app_health_agent::vm::xds_client::DiscoveryServer;
-use app_health_agent::vm::xds_client::connection::{self, Connection};
-use app_health_agent::vm::xds_client::tls::San;
-use app_health_agent::vm::xds_client::upstream::{ALONE_LIMITS, OpenStream};
 use hyper::body::Bytes;
 use hyper::http::uri::Scheme;
 use serde_json::json;
@@ -21,6 +17,10 @@ use workload_health::health_report::{APP_HEALTH_REPORT, HealthReport};
 use workload_health::{Hello, State};
 use xds::health::{self, HealthResponse};
 use xds::{Node, Request, Response, Variant};
+use xds_client::DiscoveryServer;
+use xds_client::connection::{self, Connection};
+use xds_client::tls::San;
+use xds_client::upstream::{ALONE_LIMITS, OpenStream};
 
 use super::NAMESPACE;
 

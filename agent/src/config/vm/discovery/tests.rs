@@ -19,7 +19,7 @@ fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, String> {
     let args = Flags::try_parse_from(words).map_err(|error| error.to_string())?.discovery;
     let group = WorkloadGroup::parse(&serde_json::from_str(GROUP).unwrap()).unwrap().value;
     let ip = "10.0.0.7".parse().unwrap();
-    DiscoveryConfig::new(args, file.then_some(&group), ip, "vm1", &Environment::default())
+    discovery_config(args, file.then_some(&group), ip, "vm1", &Environment::default())
         .map_err(|failure| failure.to_string())
 }
 

@@ -6,10 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use address::Endpoint;
-use app_health_agent::vm::xds_client::DiscoveryServer;
-use app_health_agent::vm::xds_client::connection::{self, Connection};
-use app_health_agent::vm::xds_client::tls::San;
-use app_health_agent::vm::xds_client::upstream::{ALONE_LIMITS, OpenStream, is_rejection};
 use hyper::body::Bytes;
 use hyper::http::uri::Scheme;
 use rustls::ClientConfig;
@@ -28,6 +24,10 @@ use workload_health::health_report::{
 use workload_health::reporter::{HealthStatus, Reporter, ReporterSettings};
 use workload_health::{HealthReason, State};
 use xds::{Node, Variant};
+use xds_client::DiscoveryServer;
+use xds_client::connection::{self, Connection};
+use xds_client::tls::San;
+use xds_client::upstream::{ALONE_LIMITS, OpenStream, is_rejection};
 use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxySettings};
 
 use super::super::certificates::DISCOVERY_NAME;

@@ -1,6 +1,6 @@
 //! The stream to a discovery server, which carries health reports and what Envoy gets. With
 //! `--proxy-xds` it stands between Envoy and the server: it serves ADS and SDS on a Unix socket. The crate
-//! `xds-proxy` decides what is sent; this module performs the I/O.
+//! `xds-proxy` decides what is sent; this crate performs the I/O.
 
 mod cache_file;
 mod cache_writer;
@@ -53,13 +53,13 @@ const NEW_STREAMS: usize = 4;
 /// Name and version of the agent in the node of a stream that Envoy does not use.
 const PROGRAM: (&str, &str) = ("app-health-agent", env!("CARGO_PKG_VERSION"));
 
-pub(super) struct RunningClient {
-    pub(super) stream: watch::Receiver<StreamStatus>,
+pub struct RunningClient {
+    pub stream: watch::Receiver<StreamStatus>,
     /// What Envoy gets; `None` without `--proxy-xds`.
-    pub(super) xds: Option<watch::Receiver<ProxyView>>,
-    pub(super) task: JoinHandle<()>,
+    pub xds: Option<watch::Receiver<ProxyView>>,
+    pub task: JoinHandle<()>,
     /// Ends the task once the final report is delivered and the last configuration is stored.
-    pub(super) stop: CancellationToken,
+    pub stop: CancellationToken,
 }
 
 /// Starts the task that opens streams. With a proxy, also binds the socket and reads the stored
@@ -67,7 +67,7 @@ pub(super) struct RunningClient {
 ///
 /// # Errors
 /// If the certificate files, the state directory or the socket cannot be used.
-pub(super) fn start(
+pub fn start(
     discovery: DiscoveryConfig,
     proxy: Option<ProxyConfig>,
     health: HealthHandle,
@@ -95,7 +95,7 @@ pub(super) fn start(
     let settings = ProxySettings {
         identity,
         max_age,
-        variant: discovery.variant.into(),
+        variant: discovery.variant,
         program: PROGRAM,
         serves_envoy: proxy.is_some(),
     };

@@ -1,12 +1,11 @@
-//! Configuration of the stream; the module `config` builds it.
+//! Configuration of the stream; the agent's flags become it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use xds::Node;
+use xds::{Node, Variant};
 
 use super::tls::{San, TlsFiles};
-use crate::args::Xds;
 use address::Endpoint;
 
 /// Configuration of the stream to a discovery server.
@@ -18,7 +17,7 @@ pub struct DiscoveryConfig {
     pub tls: Option<TlsFiles>,
     /// File with the token that authenticates the agent.
     pub token_file: Option<PathBuf>,
-    pub variant: Xds,
+    pub variant: Variant,
     /// The node identity, without the probe.
     pub node: Node,
     /// Interval towards an app-health server; at least one second.
