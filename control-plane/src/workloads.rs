@@ -75,7 +75,7 @@ async fn fetch(method: Method, authority: &str, path: &str) -> Result<Bytes, Fai
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
         Ok(Ok((status, body))) => {
             let line = String::from_utf8_lossy(&body);
-            Err(unavailable(format!("{status}: {}", workload_health::health_report::printable(line.trim()))))
+            Err(unavailable(format!("{status}: {}", workload_health::text::printable(line.trim()))))
         }
     }
 }

@@ -18,7 +18,7 @@ use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 use serving::local_host::has_local_host;
 use serving::monitoring::{self, Pending, READY};
 use serving::page::is_same_origin;
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 
 const PAGE: &str = "/";
 const EVENTS: &str = "/events";

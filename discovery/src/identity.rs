@@ -4,7 +4,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::entries::Identity;
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 
 /// Identity and expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

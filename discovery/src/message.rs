@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 pub use xds::Variant;
 use xds::type_url;
 

@@ -7,7 +7,7 @@ mod outbound;
 mod resources;
 
 use bytes::{Bytes, BytesMut};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds::{ResourceRef, ResponseHead};
 
 use crate::entries::Report;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use injector::settings::SIDECAR_NAME;
+use injector::template::SIDECAR_NAME;
 use injector::{PROBERS_ENV, pod};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Whether a Pod has the sidecar, and if not, why.
 
-use injector::settings::{InjectionMode, SIDECAR_NAME, STATUS_PORT, Settings, SidecarMode};
-use injector::template::Template;
+use injector::settings::{InjectionMode, STATUS_PORT, Settings, SidecarMode};
+use injector::template::{SIDECAR_NAME, Template};
 use injector::warning::Code as WarningCode;
 use injector::{Cause, PodContext, STATUS_ANNOTATION, SkipReason, WARNINGS_ANNOTATION, pod};
 use serde::Serialize;

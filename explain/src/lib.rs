@@ -7,6 +7,7 @@ mod advice;
 mod causes;
 mod clock;
 mod container;
+mod destination;
 mod event;
 pub mod explanation;
 mod finding;

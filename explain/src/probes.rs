@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::advice;
 use crate::container::{Container, Role};
+use crate::destination::Destination;
 use crate::event::Event;
 use crate::requests::{PROBES, is_rewritten, is_sent, rewritten_path};
 use crate::situation::{ProbeResult, Situation};
@@ -21,22 +22,6 @@ use meaning::{Meaning, ProbeContext};
 
 /// The body of Envoy's response to a client that exceeds its rate limit.
 const RATE_LIMITED: &str = "local_rate_limited";
-
-/// The receiver of a probe that kubelet sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Destination {
-    /// The filter in the sidecar, which sends it to the application.
-    Sidecar,
-    /// The declared port of the Pod.
-    Application,
-    /// A command that kubelet runs in the container.
-    Command,
-    /// A host other than the Pod.
-    OtherHost,
-    /// The handler is not known here.
-    Unknown,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -3,9 +3,10 @@
 mod table;
 
 use crate::clock::{Timestamp, age};
+use crate::destination::Destination;
 use crate::explanation::{Explanation, Verdict};
 use crate::finding::{Finding, Severity};
-use crate::probes::{Destination, ProbeRow, State};
+use crate::probes::{ProbeRow, State};
 use crate::report::{PodGroup, Report};
 use crate::sidecar::Sidecar;
 use table::table;

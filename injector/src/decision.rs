@@ -5,15 +5,15 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::pod_context::PodContext;
 use crate::pod_overrides::{INJECT, PodOverrides};
 use crate::settings::{InjectionMode, Settings, SidecarMode};
+use crate::template::AUTO_IMAGE;
 use crate::warning::{Code, Warning, quote};
-use crate::{PodContext, listeners, pod, windows};
+use crate::{listeners, pod, windows};
 
 /// The name of Istio's sidecar.
 const ISTIO_PROXY: &str = "istio-proxy";
-/// The image of a declared sidecar that the injector shall complete, as in Istio.
-pub const AUTO_IMAGE: &str = "auto";
 
 const CONTAINERS: &str = "spec.containers";
 

@@ -3,32 +3,13 @@
 use serde_json::Value;
 
 use crate::decision::{Decision, SkipReason, decide};
+use crate::pod::InvalidPod;
+use crate::pod_context::PodContext;
 use crate::pod_overrides::PodOverrides;
+use crate::rewrite::ProbeSummary;
 use crate::settings::Settings;
 use crate::warning::{Code, Warning};
 use crate::{STATUS_ANNOTATION, WARNINGS_ANNOTATION, constraints, pod, rewrite, sidecar};
-
-/// The error for a value that is not a valid Pod.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}{reason}", .field, if .field.is_empty() { "" } else { ": " })]
-pub struct InvalidPod {
-    /// The dotted path inside the Pod; empty for the Pod itself.
-    pub field: String,
-    /// A text such as `must be a list`.
-    pub reason: &'static str,
-}
-
-/// Attributes of a Pod that the Pod itself may not contain.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PodContext<'a> {
-    /// The namespace of the Pod or of the object that contains it; empty if unknown.
-    pub namespace: &'a str,
-    /// True if the Pod is the template of a Job.
-    pub job: bool,
-    /// The `volumeClaimTemplates` of the StatefulSet that contains the Pod. Each becomes a volume of
-    /// its Pods, and replaces a volume of the same name.
-    pub claims: &'a [Value],
-}
 
 enum_table::table! {
     #[derive(PartialOrd, Ord, Hash)]
@@ -43,35 +24,6 @@ enum_table::table! {
         /// The Pod is not subject to injection.
         Skipped("skipped"),
     }
-}
-
-enum_table::table! {
-    #[derive(PartialOrd, Ord, Hash)]
-    pub enum ProbeResult(
-        /// Returns the word in the metric.
-        word: &'static str,
-    ) {
-        /// The probe now targets the proxy.
-        Rewritten("rewritten"),
-        /// The probe targeted the proxy already.
-        AlreadyRewritten("already_rewritten"),
-        /// The probe was not changed.
-        NotRewritten("not_rewritten"),
-    }
-}
-
-/// A probe or hook that uses the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeSummary {
-    /// The container's name, or its list and index if the name is invalid.
-    pub container: String,
-    /// The last segment of the path, for example `livez`.
-    pub word: String,
-    /// `httpGet`, `tcpSocket` or `grpc`; empty if the probe is malformed.
-    pub handler: &'static str,
-    pub result: ProbeResult,
-    /// The reason for [`ProbeResult::NotRewritten`].
-    pub code: Option<Code>,
 }
 
 /// A Pod after injection.

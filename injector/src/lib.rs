@@ -14,6 +14,7 @@ pub mod kustomization;
 mod listeners;
 pub mod patch;
 pub mod pod;
+mod pod_context;
 mod pod_overrides;
 mod rewrite;
 pub mod settings;
@@ -27,10 +28,14 @@ pub mod yaml;
 pub mod yaml_documents;
 
 pub use container::{Container, Role};
-pub use decision::{AUTO_IMAGE, SkipReason};
+pub use decision::SkipReason;
 pub use declared_probe::{Handler, Probe};
-pub use injection::{Cause, Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
+pub use injection::{Cause, Injection, PodOutcome, apply};
+pub use pod::InvalidPod;
+pub use pod_context::PodContext;
 pub use probe::{HandlerKind, ProbeKind};
+pub use rewrite::{ProbeResult, ProbeSummary};
+pub use template::AUTO_IMAGE;
 
 /// The environment variable of the sidecar with the declared probes as JSON.
 pub const PROBERS_ENV: &str = "ISTIO_KUBE_APP_PROBERS";

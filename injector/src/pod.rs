@@ -3,7 +3,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::InvalidPod;
+/// The error for a value that is not a valid Pod.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}{reason}", .field, if .field.is_empty() { "" } else { ": " })]
+pub struct InvalidPod {
+    /// The dotted path inside the Pod; empty for the Pod itself.
+    pub field: String,
+    /// A text such as `must be a list`.
+    pub reason: &'static str,
+}
 
 /// Returns `value[key]` unless it is absent or `null`.
 pub fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {

@@ -6,16 +6,18 @@ mod handler;
 mod original_probes;
 mod plan;
 mod prober_env;
+mod summary;
 
 use serde_json::{Value, json};
 
+use crate::PROBERS_ENV;
 use crate::container::Container;
 use crate::pod;
 use crate::warning::{Code, Warning, quote};
-use crate::{PROBERS_ENV, ProbeSummary};
 use original_probes::OriginalProbes;
 use plan::Sidecar;
 use prober_env::ProberEntries;
+pub use summary::{ProbeResult, ProbeSummary};
 
 #[derive(Debug, Default)]
 pub(super) struct RewriteResult {

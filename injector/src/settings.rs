@@ -4,7 +4,6 @@ use crate::template::Template;
 
 /// The default status port of Istio and of this project.
 pub const STATUS_PORT: u16 = 15020;
-pub const SIDECAR_NAME: &str = "app-health-proxy";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum InjectionMode {

@@ -6,9 +6,11 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::pod;
-use crate::settings::SIDECAR_NAME;
 use crate::yaml;
 
+pub const SIDECAR_NAME: &str = "app-health-proxy";
+/// The image of a declared sidecar that the injector shall complete, as in Istio.
+pub const AUTO_IMAGE: &str = "auto";
 /// The template that is part of this binary.
 const BUILT_IN: &str = include_str!("../../envoy-config/kubernetes/sidecar.yaml");
 /// The placeholder for the image in the built-in template.
@@ -85,7 +87,7 @@ impl Template {
             if let Some(image) = image {
                 container["image"] = image.into();
             }
-            if matches!(pod::text(container, "image"), "" | super::AUTO_IMAGE) {
+            if matches!(pod::text(container, "image"), "" | AUTO_IMAGE) {
                 return refuse(&format!("spec.containers: {sidecar_name:?} needs an image"));
             }
             let reserved =

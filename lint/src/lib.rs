@@ -4,6 +4,7 @@
 mod finding;
 mod lines;
 mod linter;
+mod options;
 pub mod output;
 mod path;
 mod pod_view;
@@ -13,7 +14,8 @@ mod stream;
 mod suppression;
 
 pub use finding::{Finding, Origin};
-pub use linter::{Options, Report, lint};
+pub use linter::{Report, lint};
+pub use options::Options;
 pub use rule::{RULES, Rule, Severity};
 pub use stream::{StreamReport, lint_stream};
 pub use suppression::IGNORE_ANNOTATION;

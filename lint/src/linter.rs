@@ -1,28 +1,14 @@
 //! Applies all rules to one object.
 
-use std::time::Duration;
-
-use injector::kinds::Kinds;
-use injector::settings::Settings;
 use injector::workload::{self, MalformedObject, PodLocation};
 use serde_json::Value;
 
 use crate::finding::Findings;
+use crate::options::Options;
 use crate::pod_view::PodView;
 use crate::rule::INVALID_OBJECT;
 use crate::suppression::Suppression;
 use crate::{Finding, rules};
-
-/// The settings that rules depend on besides the object.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The settings with which the object would be injected.
-    pub settings: Settings,
-    /// The kinds whose Pods are found.
-    pub kinds: Kinds,
-    /// A pause of the application that a livenessProbe must survive.
-    pub expect_pause: Option<Duration>,
-}
 
 /// The result for one object, or for a list of objects.
 #[derive(Clone, Debug, Default)]

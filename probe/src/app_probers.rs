@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::ConfigError;
-use crate::json::Json;
+use crate::json::{ConfigError, Json};
 use crate::path::ProbePath;
 use crate::ports::ProxyPorts;
 use crate::prober::{GrpcMode, Handler, Prober, ReadContext};

@@ -3,11 +3,13 @@
 //! `serde_json::Value` silently keeps the last of two equal keys. A configuration with duplicate
 //! keys must be rejected, so it is parsed into this type.
 
+mod error;
+
 use std::fmt::Write as _;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::ConfigError;
+pub use error::ConfigError;
 
 /// The maximum nesting of objects and arrays; deeper input is rejected before it is parsed.
 const MAX_DEPTH: usize = 32;

@@ -12,7 +12,6 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod app_probers;
-pub mod error;
 pub mod go;
 pub mod grpc_health;
 pub mod handler_kind;
@@ -28,8 +27,8 @@ pub mod scheme;
 pub mod url;
 
 pub use app_probers::AppProbers;
-pub use error::ConfigError;
 pub use handler_kind::HandlerKind;
+pub use json::ConfigError;
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};
 pub use ports::ProxyPorts;

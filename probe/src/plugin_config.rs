@@ -4,8 +4,7 @@
 use std::net::IpAddr;
 
 use crate::app_probers::AppProbers;
-use crate::error::ConfigError;
-use crate::json::{self, Json};
+use crate::json::{self, ConfigError, Json};
 use crate::ports::ProxyPorts;
 
 const BYTES: usize = 1 << 20;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::ConfigError;
 use crate::handler_kind::HandlerKind;
-use crate::json::{self, Json};
+use crate::json::{self, ConfigError, Json};
 use crate::path::ProbeKind;
 use crate::ports::ProxyPorts;
 use crate::scheme::Scheme;

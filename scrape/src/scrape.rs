@@ -44,10 +44,11 @@ pub use line::Format;
 pub use merge::{Merge, SourceState};
 pub use reader::Reader;
 use request::{client, envoy_path, timeout};
-pub use source::ScrapeResult;
 use source::{Chunk, ScrapeRequest, Source, SourceName, SourceScrape};
 use summary::Outcome;
 use turns::Turns;
+
+pub type ScrapeResult = Result<(), RequestFailure>;
 
 /// Maximum number of scrapes in progress: far fewer than the connections of the local server, so that
 /// it still accepts `drain`.

@@ -7,30 +7,13 @@ use crate::dependencies::targets;
 use crate::module_imports::{Imports, Module, Sources, expand, imports, read};
 
 /// Imports that close a cycle: crate, module, what it imports. One that closes none any more fails the test.
-const KNOWN: [(&str, &str, &str); 23] = [
-    ("agent", "scrape::source", "scrape::merge"),
+const KNOWN: [(&str, &str, &str); 6] = [
     ("benches", "setup", "kinds"),
-    ("control-plane", "discovery::server::permits", "discovery::server::connection"),
-    ("control-plane", "discovery::server::stream_task", "discovery::server::connection"),
-    ("discovery", "entries::protocol", "entries::event"),
-    ("explain", "advice", "probes"),
     ("filter", "metrics", "host"),
-    ("injector", "decision", "injection"),
-    ("injector", "pod", "injection"),
-    ("injector", "rewrite", "injection"),
-    ("injector", "template", "decision"),
-    ("injector", "template", "settings"),
     ("kubernetes-tests", "discovery::entries", "discovery::steps"),
     ("kubernetes-tests", "discovery::outages", "discovery::steps"),
-    ("lint", "pod_view", "linter"),
-    ("lint", "rules", "linter"),
-    ("probe", "json", "error"),
-    ("probe", "url", "prober"),
     ("simulation", "invariants", "world"),
     ("wasm-host", "fault", "imports"),
-    ("workload-health", "fields", "health_report"),
-    ("workload-health", "health_state", "health_report"),
-    ("xds-client", "secrets", "server"),
 ];
 
 /// Returns the modules that are in a cycle, or between two, with their imports among each other.

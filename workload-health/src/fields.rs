@@ -9,7 +9,7 @@ use std::num::NonZeroU16;
 
 use serde_json::{Map, Number, Value};
 
-use crate::health_report::printable;
+use crate::text::printable;
 
 /// The maximum length of a value in an error text, in bytes.
 const EXCERPT: usize = 64;

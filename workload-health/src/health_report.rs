@@ -4,13 +4,13 @@
 //! This module defines only the JSON; agent and server build the protobuf messages around it. A
 //! `google.protobuf.Struct` stores numbers as `f64`, so whole numbers are also read from `7.0`.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use crate::fields::{excerpt, whole_number};
 use crate::health_state::State;
+use crate::text::printable;
 
 // Keys of `node.metadata`; the two that begin with APP_HEALTH are ours, the others are Istio's.
 pub const NAMESPACE: &str = "NAMESPACE";
@@ -35,8 +35,6 @@ pub const APP_HEALTH_REPORT: &str = "APP_HEALTH_REPORT";
 /// The current version in [`APP_HEALTH`].
 pub const PROTOCOL_VERSION: u64 = 1;
 
-/// The maximum length of a text received from a peer, in bytes; the rest is cut off.
-pub const TEXT_BYTES: usize = 256;
 /// The maximum length of an epoch, in bytes.
 const EPOCH_BYTES: usize = 64;
 
@@ -153,25 +151,6 @@ impl Hello {
         let probe = fields.get("probe").filter(|probe| !probe.is_null()).cloned();
         Ok(Self { session, heartbeat: Duration::from_secs(heartbeat), probe })
     }
-}
-
-/// Returns at most 256 bytes of printable ASCII: every other byte is written as `\x0a`, and the
-/// rest is cut off.
-pub fn printable(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        let width = if (0x20..=0x7e).contains(&byte) { 1 } else { 4 };
-        if out.len().saturating_add(width) > TEXT_BYTES {
-            break;
-        }
-        match width {
-            1 => out.push(char::from(byte)),
-            _ => {
-                let _ = write!(out, "\\x{byte:02x}");
-            }
-        }
-    }
-    out
 }
 
 fn object<'a>(value: &'a Value, name: &str) -> Result<&'a Map<String, Value>, String> {

@@ -7,6 +7,7 @@ pub mod fields;
 pub mod health_report;
 pub mod health_state;
 pub mod reporter;
+pub mod text;
 pub mod workload_group;
 pub mod workload_probe;
 

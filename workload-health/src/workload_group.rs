@@ -56,7 +56,7 @@ impl WorkloadGroup {
 pub fn check_kind(document: &Object, kind: &str, findings: &mut Findings) {
     let bare = |name| match document.value(name) {
         None => "none".to_owned(),
-        Some(Value::String(text)) => crate::health_report::printable(text),
+        Some(Value::String(text)) => crate::text::printable(text),
         Some(other) => fields::excerpt(other),
     };
     if document.value("kind").and_then(Value::as_str) != Some(kind) {

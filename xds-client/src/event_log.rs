@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tracing::{info, warn};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds_proxy::Event;
 
 use agent_state::state::age_text;

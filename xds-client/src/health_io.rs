@@ -6,8 +6,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
-use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
+use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE};
 use workload_health::reporter::Attempt;
+use workload_health::text::printable;
 use xds::Node;
 use xds_proxy::{HealthEvent, Input, Proxy};
 

@@ -9,6 +9,7 @@ mod config;
 pub mod connection;
 mod event_log;
 mod health_io;
+mod new_stream;
 mod secrets;
 mod server;
 mod stream_status;

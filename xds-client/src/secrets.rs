@@ -11,11 +11,11 @@ use serving::tls::TlsError;
 use serving::watched::Watched;
 use tokio::sync::watch;
 use tracing::{debug, warn};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds::type_url::SECRET;
 use xds::{Request, ResourceRef, ResponseHead, Variant, any, put_bytes};
 
-use super::server::Responses;
+use super::new_stream::Responses;
 use super::tls::{TlsContent, TlsFiles};
 
 /// How often the files are read. A new certificate reaches Envoy within a second.

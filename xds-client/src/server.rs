@@ -9,7 +9,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use serving::grpc::{Flow, MessageBody, Messages, Parts};
+use serving::grpc::{Flow, MessageBody, Messages};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Duration, sleep};
@@ -18,6 +18,7 @@ use tonic::{Code, Status};
 use tracing::{debug, warn};
 use xds::Variant;
 
+use super::new_stream::NewStream;
 use super::secrets::{self, Secrets};
 
 const SECRETS_SOTW: &str = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
@@ -36,16 +37,6 @@ const HEADERS: u32 = 8 << 10;
 const REQUEST_LIMIT: usize = 4 << 20;
 /// Pause after a failed accept, for example because the process has no free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Responses to Envoy; the status at the end is always OK.
-pub(super) type Responses = mpsc::Sender<Result<Parts, Status>>;
-
-/// A new ADS stream of Envoy.
-pub(super) struct NewStream {
-    pub(super) variant: Variant,
-    pub(super) requests: Messages<Incoming>,
-    pub(super) responses: Responses,
-}
 
 /// Accepts connections; never returns.
 pub(super) async fn serve(

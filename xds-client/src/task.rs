@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, info, warn};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView};
 
 use super::cache_writer::CacheWriter;
 use super::certificates::Certificates;
 use super::event_log;
 use super::health_io::HealthIo;
-use super::server::{NewStream, Responses};
+use super::new_stream::{NewStream, Responses};
 use super::upstream::{ALONE_LIMITS, ENVOY_LIMITS, UpstreamEvent, UpstreamHandle};
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;

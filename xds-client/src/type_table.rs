@@ -1,7 +1,7 @@
 //! The table of the status page about the resource types that Envoy gets through the agent.
 
 use serving::page::{Cell, Table, Tone};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds_proxy::ProxyView;
 
 pub fn type_table(view: &ProxyView) -> Table {

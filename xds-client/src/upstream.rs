@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::{Code, Status};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds::Variant;
 
 use super::connection::{self, Connection, ServerTarget};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use xds::Variant;
 use xds_proxy::{ProxyView, TypeView};
 

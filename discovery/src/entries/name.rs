@@ -3,9 +3,8 @@
 
 use std::net::IpAddr;
 
-use workload_health::health_report::{
-    AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE, WORKLOAD_ENTRY, printable,
-};
+use workload_health::health_report::{AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE, WORKLOAD_ENTRY};
+use workload_health::text::printable;
 use workload_health::workload_group::{is_dns_label, is_dns_subdomain};
 
 use super::Node;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use workload_health::{HealthReport, State, WorkloadProbe};
 
 use super::entry::Entry;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use workload_health::HealthReport;
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 
 use super::newest_report::NewestReport;
 use super::{ReportOutcome, StreamId};

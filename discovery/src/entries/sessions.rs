@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 
 use super::name::RegistrationTarget;
 use super::newest_report::NewestReport;

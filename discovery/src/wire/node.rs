@@ -11,7 +11,8 @@ use xds::json::decode_struct;
 
 use super::{METADATA_LIMIT, Malformed};
 use crate::entries::Node;
-use words::{HealthReport, printable};
+use words::HealthReport;
+use workload_health::text::printable;
 
 /// `user_agent_name` of the agent.
 const AGENT: &str = "app-health-agent";

@@ -3,7 +3,7 @@
 use probe::reason::Reason;
 
 use super::{UNREACHABLE, of_reason, sentence};
-use crate::probes::Destination;
+use crate::destination::Destination;
 use crate::wording::probe::ProbeError;
 
 /// Advice, and whether it is more than a hint.

@@ -2,9 +2,10 @@
 
 use crate::advice;
 use crate::container::{Container, READY_PORT};
+use crate::destination::Destination;
 use crate::event::Event;
 use crate::finding::{Code, Finding};
-use crate::probes::{Destination, ProbeRow, State, failures};
+use crate::probes::{ProbeRow, State, failures};
 use crate::situation::ProbeResult;
 use crate::view::View;
 use crate::wording::probe::ProbeError;

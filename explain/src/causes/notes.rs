@@ -1,8 +1,9 @@
 //! What a Pod that works may still suffer from, and what could not be read.
 
 use crate::container::Role;
+use crate::destination::Destination;
 use crate::finding::{Code, Finding};
-use crate::probes::{Destination, ProbeRow};
+use crate::probes::ProbeRow;
 use crate::situation::ProbeResult;
 use crate::view::View;
 use injector::ProbeKind;

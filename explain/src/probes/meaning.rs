@@ -4,10 +4,11 @@ use injector::STATUS_ANNOTATION;
 use probe::reason::Reason;
 use serde_json::Value;
 
+use super::failures;
 use super::table::{self, Entry};
-use super::{Destination, failures};
 use crate::advice;
 use crate::container::Container;
+use crate::destination::Destination;
 use crate::event::Event;
 use crate::situation::Situation;
 use crate::wording::probe::ProbeError;

@@ -8,10 +8,10 @@ use super::change::{Change, HandlerEdit, ProbeLocation};
 use super::handler::{self, Declared, SkipReason};
 use super::original_probes::OriginalProbes;
 use super::prober_env::ProberEntries;
+use super::summary::{ProbeResult, ProbeSummary};
 use crate::container::{Container, Role};
 use crate::declared_probe::Probe;
 use crate::warning::{Code, Warning};
-use crate::{ProbeResult, ProbeSummary};
 
 /// The position of the sidecar and its effect on the other containers.
 #[derive(Debug, PartialEq, Eq)]

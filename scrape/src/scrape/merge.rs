@@ -3,14 +3,13 @@
 
 use std::borrow::Cow;
 
-use super::Reader;
 use super::dropped::{DropReason, Dropped};
 use super::families::{Families, FamilyLimit, Kind, Owner};
 use super::labels::is_metric_name;
 use super::line::{Format, Line, Sample, is_value};
 use super::open_sample::{LINE_LIMIT, OpenSample};
 use super::series::{self, Bound, extend, write_family};
-use super::source::ScrapeResult;
+use super::{Reader, ScrapeResult};
 use address::RequestFailure;
 
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use super::line::Format;
 use super::merge::SourceState;
 use super::redirect::{self, MAX_REQUESTS};
 use super::turns::{Turn, Turns};
-use super::{CHUNKS, Reader};
+use super::{CHUNKS, Reader, ScrapeResult};
 use address::RequestFailure;
 use address::{Endpoint, HttpUrl};
 
@@ -28,8 +28,6 @@ const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
 const ACCEPT_QUOTED_NAMES: &str =
     "text/plain;version=1.0.0;escaping=allow-utf-8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 const CONNECT: Duration = Duration::from_secs(1);
-
-pub type ScrapeResult = Result<(), RequestFailure>;
 
 /// Part of a response. The format comes first.
 pub(super) enum Chunk {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::source::ScrapeResult;
+use super::ScrapeResult;
 
 /// Outcome of the scrape of one source.
 #[derive(Debug)]

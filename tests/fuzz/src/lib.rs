@@ -28,9 +28,9 @@ pub use workload_group::workload_group;
 /// Returns the settings with the defaults of the command line.
 fn settings() -> Settings {
     Settings {
-        sidecar_name: injector::settings::SIDECAR_NAME.to_owned(),
+        sidecar_name: injector::template::SIDECAR_NAME.to_owned(),
         mode: InjectionMode::Auto,
-        template: Template::built_in(injector::settings::SIDECAR_NAME, None)
+        template: Template::built_in(injector::template::SIDECAR_NAME, None)
             .expect("the built-in template is valid"),
         sidecar_mode: SidecarMode::Native,
         hold: true,

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{HealthReport, Hello, printable};
+use super::{HealthReport, Hello};
 use crate::health_state::State;
 
 fn report() -> HealthReport {
@@ -100,14 +99,5 @@ fn hello_messages() {
         ),
     ] {
         assert_eq!(Hello::parse(&value), Err(error.to_owned()));
-    }
-}
-
-proptest! {
-    #[test]
-    fn printable_is_short_printable_and_stays_so(text in any::<String>()) {
-        let out = printable(&text);
-        prop_assert!(out.len() <= 256 && out.bytes().all(|byte| (0x20..=0x7e).contains(&byte)));
-        prop_assert_eq!(printable(&out), out);
     }
 }

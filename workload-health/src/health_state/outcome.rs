@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::health_report::printable;
+use crate::text::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
-use workload_health::health_report::printable;
+use workload_health::text::printable;
 use workload_health::{HealthReason, Unhealthy};
 
 use agent_state::awaited_pids::{AwaitedPid, AwaitedPids};

@@ -127,7 +127,7 @@ fn object(value: &Value) -> Result<(ObjectId, Checked<Object>), Vec<String>> {
             (name, Checked { value: Object::Service(Arc::new(value)), warnings })
         }
         other => {
-            let got = other.map_or_else(|| "none".to_owned(), workload_health::health_report::printable);
+            let got = other.map_or_else(|| "none".to_owned(), workload_health::text::printable);
             return Err(vec![format!(
                 "kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got {got}"
             )]);

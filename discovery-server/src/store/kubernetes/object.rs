@@ -153,7 +153,7 @@ fn condition(value: &Value) -> Option<Condition> {
     Some(Condition {
         status,
         reason: reason.unwrap_or(ConditionReason::Foreign),
-        message: workload_health::health_report::printable(text("message").unwrap_or_default()),
+        message: workload_health::text::printable(text("message").unwrap_or_default()),
         last_probe_time: time("lastProbeTime"),
         last_transition_time: time("lastTransitionTime").unwrap_or_default(),
     })

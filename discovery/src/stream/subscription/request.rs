@@ -126,7 +126,7 @@ impl Subscription {
                 self.endpoints_before_restart = version_counts::decode(version, self.names.iter());
             }
             if !version.is_empty() {
-                self.acked = Some(workload_health::health_report::printable(version));
+                self.acked = Some(workload_health::text::printable(version));
             }
         }
         // The same names again: Envoy waits for a response after clusters were pushed.

@@ -1,6 +1,6 @@
 //! The error type of the plugin configuration: it names the key, the value and the reason.
 
-use crate::json::Json;
+use super::Json;
 
 /// An invalid value, which rejects the whole configuration. The text is `<key> = <value>:
 /// <reason>`, for example `probers["/app-health/app/livez"].httpGet.port = 70000: must be 1 to
