@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use app_health_filter::host::Action;
+use app_health_filter::effects::Action;
 
 use crate::abi::{self, Buffer, EnvoyConfig, EnvoyFilter, Header, LogLevel};
 use crate::module_config::ModuleConfig;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use app_health_filter::config::Config;
 use app_health_filter::decision::CalloutSize;
-use app_health_filter::host::{self, Action};
+use app_health_filter::effects::{self, Action};
 use app_health_filter::metrics::{Definition, Metric};
 use app_health_filter::stream::{Effect, Stream};
 
@@ -63,7 +63,7 @@ impl HttpStream {
         let Ok(mut state) = self.state.try_borrow_mut() else { return Action::Continue };
         let State { stream, started, .. } = &mut *state;
         let mut envoy = Envoy { filter, ids: self.module.ids, started: *started, callout: None };
-        host::edit_chunk(stream, &mut envoy, filter.response_chunk_size(), end_of_stream)
+        effects::edit_chunk(stream, &mut envoy, filter.response_chunk_size(), end_of_stream)
     }
 
     pub(crate) fn on_callout_headers(&self, headers: Headers) {
@@ -105,6 +105,6 @@ impl HttpStream {
         let Ok(mut state) = self.state.try_borrow_mut() else { return Action::Continue };
         let State { stream, started, .. } = &mut *state;
         let mut envoy = Envoy { filter, ids: self.module.ids, started: *started, callout };
-        worker::with_recorder(|recorder| host::run(stream, &mut envoy, recorder, event))
+        worker::with_recorder(|recorder| effects::run(stream, &mut envoy, recorder, event))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use app_health_filter::config::Config;
-use app_health_filter::metrics::Recorder;
+use app_health_filter::recorder::Recorder;
 
 use crate::module_config::ModuleConfig;
 

@@ -18,11 +18,13 @@
 pub mod attributes;
 pub mod config;
 pub mod decision;
+pub mod effects;
 pub mod envoy_error;
 pub mod host;
 pub mod metrics;
 pub mod places;
 pub mod prober_plan;
+pub mod recorder;
 pub mod stats;
 pub mod stream;
 #[cfg(any(target_arch = "wasm32", test))]

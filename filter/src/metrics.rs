@@ -1,10 +1,8 @@
-//! The metrics as values, and how the result of a probe is recorded in metrics and log.
+//! The metrics as values, and how they are defined in Envoy.
 
 use probe::{ProbeKind, ProbePath, Reason};
 
 use crate::config::DeclaredProbe;
-use crate::host::{Host, LogLevel};
-use crate::stats::LogLimiter;
 
 /// A counter or a gauge with its labels.
 #[derive(Clone, Copy, Debug)]
@@ -96,51 +94,6 @@ pub struct Definition {
     pub is_new: bool,
 }
 
-/// Records results in metrics and log, within the limit of [`LogLimiter`]. Each worker has one.
-#[derive(Debug, Default)]
-pub struct Recorder {
-    limiter: LogLimiter,
-}
-
-impl Recorder {
-    /// Records the result of a probe.
-    pub fn record(&mut self, probe: &DeclaredProbe, reason: Reason, host: &mut impl Host) {
-        let path = &probe.plan.path;
-        let counter = Metric::ProbesTotal(path, reason);
-        if let Some(id) = id(probe, Some(reason), counter, host) {
-            host.increment(id, counter);
-        }
-        // A reason that any client can cause with a malformed request is not a result of the probe.
-        if reason.is_client_error() {
-            return;
-        }
-        let gauge = Metric::ProbeSuccess(path);
-        if let Some(id) = id(probe, None, gauge, host) {
-            host.set(id, gauge, u64::from(reason.is_success()));
-        }
-        let Some(line) = probe.stats.record(path, reason) else { return };
-        self.log(if line.warn { LogLevel::Warn } else { LogLevel::Info }, || line.text, host);
-    }
-
-    /// Records that a client may not call a hook.
-    pub fn refuse_hook(&mut self, probe: &DeclaredProbe, client: &[u8], host: &mut impl Host) {
-        self.record(probe, Reason::Forbidden, host);
-        let path = &probe.plan.path;
-        let client = String::from_utf8_lossy(client);
-        let (container, hook) = (path.container(), path.kind().word());
-        let text = || format!("hook {container}/{hook}: forbidden to {client}, see --allow-from");
-        self.log(LogLevel::Warn, text, host);
-    }
-
-    fn log(&mut self, level: LogLevel, text: impl FnOnce() -> String, host: &mut impl Host) {
-        let Some(suppressed) = self.limiter.check(host.now()) else { return };
-        if suppressed > 0 {
-            host.log(LogLevel::Warn, &format!("{suppressed} lines about probes were suppressed"));
-        }
-        host.log(level, &text());
-    }
-}
-
 /// Defines the metrics that a healthy prober needs before its first probe, and sets a new gauge to
 /// kubelet's initial result.
 pub fn define_initial(probe: &DeclaredProbe, host: &mut impl MetricsHost) {
@@ -156,7 +109,7 @@ pub fn define_initial(probe: &DeclaredProbe, host: &mut impl MetricsHost) {
 }
 
 /// Returns the id of a prober's counter for a reason, or of its gauge for `None`.
-fn id(
+pub(crate) fn id(
     probe: &DeclaredProbe,
     reason: Option<Reason>,
     metric: Metric<'_>,

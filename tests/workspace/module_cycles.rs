@@ -7,9 +7,8 @@ use crate::dependencies::targets;
 use crate::module_imports::{Imports, Module, Sources, expand, imports, read};
 
 /// Imports that close a cycle: crate, module, what it imports. One that closes none any more fails the test.
-const KNOWN: [(&str, &str, &str); 6] = [
+const KNOWN: [(&str, &str, &str); 5] = [
     ("benches", "setup", "kinds"),
-    ("filter", "metrics", "host"),
     ("kubernetes-tests", "discovery::entries", "discovery::steps"),
     ("kubernetes-tests", "discovery::outages", "discovery::steps"),
     ("simulation", "invariants", "world"),

@@ -10,8 +10,10 @@ use proxy_wasm::types::{self, BufferType, ContextType};
 use super::envoy::Envoy;
 use crate::config::Config;
 use crate::decision::CalloutSize;
-use crate::host::{self, Action, Host as _, LogLevel};
-use crate::metrics::{self, Metric, MetricsHost as _, Recorder};
+use crate::effects::{self, Action};
+use crate::host::{Host as _, LogLevel};
+use crate::metrics::{self, Metric, MetricsHost as _};
+use crate::recorder::Recorder;
 use crate::stream::{Orphans, Stream};
 
 proxy_wasm::main! {{
@@ -102,7 +104,7 @@ impl Context for HttpStream {
         }
         let size = CalloutSize { headers, body, trailers };
         with_worker((), |Worker { envoy, recorder, .. }| {
-            host::run(&mut self.stream, envoy, recorder, |stream, envoy| {
+            effects::run(&mut self.stream, envoy, recorder, |stream, envoy| {
                 stream.on_callout_response(size, envoy)
             });
         });
@@ -115,7 +117,7 @@ impl HttpContext for HttpStream {
         let stream = &mut self.stream;
         action(with_worker(Action::Continue, |Worker { envoy, recorder, orphans }| {
             orphans.expire(|| envoy.now());
-            host::run(stream, envoy, recorder, |stream, envoy| {
+            effects::run(stream, envoy, recorder, |stream, envoy| {
                 stream.on_request_headers(config, envoy, !end_of_stream)
             })
         }))
@@ -123,13 +125,13 @@ impl HttpContext for HttpStream {
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> types::Action {
         action(with_worker(Action::Continue, |Worker { envoy, recorder, .. }| {
-            host::run(&mut self.stream, envoy, recorder, Stream::on_response_headers)
+            effects::run(&mut self.stream, envoy, recorder, Stream::on_response_headers)
         }))
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> types::Action {
         action(with_worker(Action::Continue, |Worker { envoy, .. }| {
-            host::edit_chunk(&mut self.stream, envoy, size, end_of_stream)
+            effects::edit_chunk(&mut self.stream, envoy, size, end_of_stream)
         }))
     }
 }
