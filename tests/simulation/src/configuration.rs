@@ -19,6 +19,9 @@ pub const NAMESPACE: &str = "shop";
 pub struct Configuration {
     /// By group number; `None`: the group does not exist.
     pub groups: Vec<Option<Option<ProbePlan>>>,
+    /// By group number: whether it has existed without a probe. Entries that were registered then are not
+    /// health-checked until an agent reports.
+    pub was_without_probe: Vec<bool>,
     /// The existing manual entries, by host.
     pub entries: BTreeMap<usize, bool>,
     last_endpoint: LastEndpoint,
@@ -30,6 +33,7 @@ impl Configuration {
         let manual = plan.machines.iter().filter(|machine| machine.group.is_none());
         Self {
             groups: plan.groups.iter().copied().map(Some).collect(),
+            was_without_probe: plan.groups.iter().map(Option::is_none).collect(),
             entries: manual.map(|machine| (machine.host, true)).collect(),
             last_endpoint: plan.last_endpoint,
         }
@@ -51,6 +55,9 @@ impl Configuration {
                     *entry = *exists;
                 }
             }
+        }
+        for (was_without, group) in self.was_without_probe.iter_mut().zip(&self.groups) {
+            *was_without |= *group == Some(None);
         }
     }
 

@@ -137,10 +137,10 @@ impl World {
             let is_there = others
                 .filter(|(other, process)| other.host == plan.host && process.is_some())
                 .any(|(other, _)| other.kind == Kind::Companion);
-            let has_probe = plan.group.and_then(|group| self.configuration.groups[group]).flatten().is_some();
-            // This is an Envoy whose agent has ended, in a group without a probe or with a policy
-            // that keeps endpoints.
-            let may_stay = is_there && plan.group.is_some() && (keeps || !has_probe);
+            // This is an Envoy whose agent has ended, in a group that may have had no probe when the
+            // Envoy registered, or with a policy that keeps endpoints.
+            let was_without_probe = |group: usize| self.configuration.was_without_probe[group];
+            let may_stay = is_there && plan.group.is_some_and(|group| keeps || was_without_probe(group));
             let is_kept = plan.group.is_none() && keeps;
             return Ok((!may_stay && !is_kept).then_some(false));
         };
