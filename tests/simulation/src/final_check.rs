@@ -125,6 +125,13 @@ impl World {
         }
     }
 
+    fn is_health_checked(&self, machine: usize) -> bool {
+        let key = configuration::key(&self.plan.machines[machine]);
+        let Some(server) = &self.server else { return false };
+        let views = server.entries.view(self.now - server.started);
+        views.iter().any(|view| view.name == key.name && view.why != "not health-checked")
+    }
+
     /// Returns whether the machine's endpoint must be served; `None`: both are allowed.
     fn expected(&self, machine: usize) -> Result<Option<bool>, String> {
         let plan = &self.plan.machines[machine];
@@ -137,10 +144,15 @@ impl World {
             let is_there = others
                 .filter(|(other, process)| other.host == plan.host && process.is_some())
                 .any(|(other, _)| other.kind == Kind::Companion);
-            // This is an Envoy whose agent has ended, in a group that may have had no probe when the
-            // Envoy registered, or with a policy that keeps endpoints.
-            let was_without_probe = |group: usize| self.configuration.was_without_probe[group];
-            let may_stay = is_there && plan.group.is_some_and(|group| keeps || was_without_probe(group));
+            // This is an Envoy whose agent has ended, with a policy that keeps endpoints or in a group
+            // without a probe. One that registered before its group got a probe is not health-checked
+            // until an agent reports.
+            let is_unchecked = |group: usize| {
+                let has_probe = self.configuration.groups[group].flatten().is_some();
+                !has_probe
+                    || (self.configuration.was_without_probe[group] && !self.is_health_checked(machine))
+            };
+            let may_stay = is_there && plan.group.is_some_and(|group| keeps || is_unchecked(group));
             let is_kept = plan.group.is_none() && keeps;
             return Ok((!may_stay && !is_kept).then_some(false));
         };
