@@ -87,7 +87,7 @@ struct Open {
     /// True once a request for listeners was sent.
     is_listening: bool,
     /// Set after the end of Envoy's stream: when to close this one.
-    linger_until: Option<Duration>,
+    close_at: Option<Duration>,
 }
 
 /// The current stream of Envoy.
@@ -208,7 +208,7 @@ impl Proxy {
         let upstream = match self.upstream {
             Upstream::Waiting(until) => Some(until),
             Upstream::Open(open) if self.awaits_envoy(open) => Some(open.since + ENVOY_GRACE),
-            Upstream::Open(open) => open.linger_until,
+            Upstream::Open(open) => open.close_at,
             Upstream::Idle => {
                 (self.downstream.is_none() && self.health_needs_stream()).then_some(self.alone_at)
             }
@@ -290,7 +290,7 @@ impl Proxy {
         self.storage.terminate(now);
         self.alone_at = self.alone_at.min(now);
         match &mut self.upstream {
-            Upstream::Open(open) => open.linger_until = None,
+            Upstream::Open(open) => open.close_at = None,
             // A later attempt could not deliver the final report in time.
             Upstream::Waiting(until) => *until = now.min(*until),
             Upstream::Idle | Upstream::Connecting => {}
@@ -313,7 +313,7 @@ impl Proxy {
             }
         }
         if let Upstream::Open(open) = self.upstream {
-            if is_due(open.linger_until) {
+            if is_due(open.close_at) {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
                 self.health.ended_by_agent(now);

@@ -47,7 +47,7 @@ impl Proxy {
         self.alone_at = if self.is_terminating { now } else { now + ENVOY_GRACE };
         match &mut self.upstream {
             Upstream::Open(open) if open.is_alone => {}
-            Upstream::Open(open) => open.linger_until = (!self.is_terminating).then_some(now + ENVOY_GRACE),
+            Upstream::Open(open) => open.close_at = (!self.is_terminating).then_some(now + ENVOY_GRACE),
             Upstream::Connecting if self.is_terminating => {}
             Upstream::Connecting => {
                 self.upstream = Upstream::Idle;

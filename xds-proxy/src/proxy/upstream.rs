@@ -32,7 +32,7 @@ impl Proxy {
             is_alone: false,
             introduced_at: now,
             is_listening: false,
-            linger_until: None,
+            close_at: None,
         });
         let Some(downstream) = &mut self.downstream else { return self.introduce_alone(now, effects) };
         if downstream.types.iter().any(TypeState::cannot_be_replayed) {
@@ -144,9 +144,9 @@ impl Proxy {
             // Another attempt would be rejected too.
             self.backoff.jump_to_max();
         }
-        let is_lingering = matches!(self.upstream, Upstream::Open(Open { linger_until: Some(_), .. }));
+        let is_closing = matches!(self.upstream, Upstream::Open(Open { close_at: Some(_), .. }));
         let is_alone = self.downstream.is_none();
-        if is_alone && (is_lingering || !self.health_needs_stream()) {
+        if is_alone && (is_closing || !self.health_needs_stream()) {
             self.upstream = Upstream::Idle;
             return;
         }
@@ -162,7 +162,7 @@ impl Proxy {
             self.health.ended_by_agent(now);
             self.health.closed(now, effects);
             self.upstream_ended(now);
-            self.upstream = match open.linger_until {
+            self.upstream = match open.close_at {
                 Some(_) => Upstream::Idle,
                 None => Upstream::Waiting(now + DELAYS[0]),
             };
