@@ -44,11 +44,17 @@ fn slow(row: &ProbeRow) -> Finding {
 }
 
 fn not_rewritten(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
+    if !view.injection.injected {
+        return None;
+    }
     // A warning of the injector says why.
     let field = format!("{}.{}", row.container, row.probe.field());
     let is_explained = view.injection.warnings.iter().any(|warning| warning.contains(&field));
+    if is_explained {
+        return None;
+    }
     let (text, advice) = match row.destination {
-        Destination::Application if view.injection.injected && !is_explained => (
+        Destination::Application => (
             "was not rewritten, so kubelet sends it to the application's port".to_owned(),
             "with strict mutual TLS it fails; does an annotation disable rewriting?",
         ),
@@ -56,9 +62,7 @@ fn not_rewritten(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
             format!("has {}: the sidecar cannot send it, and kubelet performs it itself", row.sent_to),
             "use a version of app-health that knows the handler, or declare another one",
         ),
-        Destination::Application | Destination::Sidecar | Destination::Command | Destination::OtherHost => {
-            return None;
-        }
+        Destination::Sidecar | Destination::Command | Destination::OtherHost => return None,
     };
     let text = format!("the {} probe {text}", row.probe.name());
     Some(Finding::note(Code::NotRewritten, text, advice).about(&row.container))
