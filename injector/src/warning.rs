@@ -20,7 +20,7 @@ enum_table::table! {
         AnnotationSize("annotation-size"),
         /// The probe of an init container that starts before the proxy.
         BeforeProxy("before-proxy"),
-        /// A probe with no handler, with several handlers, or with an unknown field.
+        /// A probe with no handler, several, an unknown one, or an unknown field.
         Handler("handler"),
         /// Hold was switched off for a native sidecar, which always starts first.
         Hold("hold"),

@@ -47,7 +47,7 @@ fn one_field_is_the_handler() {
 
 #[test]
 fn the_names_of_the_handlers_are_those_that_are_read() {
-    for kind in ProbeKind::PROBES.into_iter().chain(ProbeKind::HOOKS) {
+    for kind in ProbeKind::ALL {
         for name in handler_names(kind) {
             let value = json!({ name: {} });
             let handler = Probe { kind, value: &value }.handler().expect("a handler");

@@ -13,7 +13,7 @@ use crate::warning::{Code, quote};
 const LONGEST: u64 = 0x7fff_ffff;
 
 /// The code and text of the warning about a probe that is not rewritten.
-pub(super) type SkipReason = (Code, String);
+pub(super) type Refusal = (Code, String);
 
 /// The single network handler of a probe or hook with its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Declared<'a> {
 
 /// Reads the handler of a probe or hook. Returns `None` if it does not use the network, and an error
 /// if it cannot be rewritten.
-pub(super) fn declared(probe: Probe) -> Option<Result<Declared, SkipReason>> {
+pub(super) fn declared(probe: Probe) -> Option<Result<Declared, Refusal>> {
     let refuse = |code, text: &str| Some(Err((code, text.to_owned())));
     if !probe.value.is_object() {
         return refuse(Code::Malformed, "must be an object");
@@ -85,7 +85,7 @@ impl<'a> Declared<'a> {
 
     /// Returns the port as a number. A string is the name of a port of the same container, or else
     /// a number.
-    pub(super) fn port(&self, container: &Container) -> Result<Value, SkipReason> {
+    pub(super) fn port(&self, container: &Container) -> Result<Value, Refusal> {
         let declared = self.fields.get("port").unwrap_or(&Value::Null);
         let Value::String(text) = declared else { return Ok(declared.clone()) };
         let number = || text.parse::<i64>().ok().map(Value::from);
@@ -101,7 +101,7 @@ impl<'a> Declared<'a> {
         timeout: Option<Value>,
         key: &str,
         status_port: u16,
-    ) -> Result<String, SkipReason> {
+    ) -> Result<String, Refusal> {
         let name = self.kind.name();
         match self.field("host").map(|host| (host, host.as_str())) {
             None | Some((_, Some(""))) => {}

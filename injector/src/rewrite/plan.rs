@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use probe::{ProbeKind, ProbePath};
 
 use super::change::{Change, HandlerEdit, ProbeLocation};
-use super::handler::{self, Declared, SkipReason};
+use super::handler::{self, Declared, Refusal};
 use super::original_probes::OriginalProbes;
 use super::prober_env::ProberEntries;
 use super::summary::{ProbeResult, ProbeSummary};
@@ -102,7 +102,7 @@ enum ProbeEdit {
     /// It is changed, and its entry with this key and text is added to the declared probes.
     Rewrite(HandlerEdit, Option<(String, String)>),
     /// It is not rewritten.
-    Leave(SkipReason),
+    Leave(Refusal),
 }
 
 /// A container with everything that matters for its probes.
@@ -116,7 +116,7 @@ struct ProbePlanner<'a> {
 }
 
 impl ProbePlanner<'_> {
-    fn edit(&self, probe: Probe, declared: Result<Declared, SkipReason>) -> ProbeEdit {
+    fn edit(&self, probe: Probe, declared: Result<Declared, Refusal>) -> ProbeEdit {
         let path = ProbePath::new(self.container.name, probe.kind).filter(|_| self.is_unique);
         let Some(key) = path.map(|path| path.to_string()) else {
             let text = "container name is not unique, or not valid in a probe path";
@@ -160,13 +160,13 @@ impl ProbePlanner<'_> {
         self.entry(probe, declared, key).ok()
     }
 
-    fn entry(&self, probe: Probe, declared: Declared, key: &str) -> Result<String, SkipReason> {
+    fn entry(&self, probe: Probe, declared: Declared, key: &str) -> Result<String, Refusal> {
         let timeout = (!probe.kind.is_hook()).then(|| handler::timeout(probe.value));
         declared.entry(self.container, timeout, key, self.status_port)
     }
 
     /// Checks that the proxy is running when kubelet runs the probe or hook.
-    fn check_start_order(&self, kind: ProbeKind) -> Result<(), SkipReason> {
+    fn check_start_order(&self, kind: ProbeKind) -> Result<(), Refusal> {
         let refuse = |code, text: &str| Err((code, text.to_owned()));
         let early =
             "the proxy may not be running yet: use a native sidecar or holdApplicationUntilProxyStarts";

@@ -24,7 +24,7 @@ pub struct ProbeSummary {
     pub container: String,
     /// The last segment of the path, for example `livez`.
     pub word: String,
-    /// `httpGet`, `tcpSocket` or `grpc`; empty if the probe is malformed.
+    /// `httpGet`, `tcpSocket` or `grpc`; empty if the handler is unknown or the probe malformed.
     pub handler: &'static str,
     pub result: ProbeResult,
     /// The reason for [`ProbeResult::NotRewritten`].

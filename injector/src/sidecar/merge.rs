@@ -32,8 +32,7 @@ pub(super) fn merge(template: &Value, pod: &Value, key: &str) -> Value {
 }
 
 fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &str) -> Map<String, Value> {
-    let mut kinds = ProbeKind::PROBES.into_iter().chain(ProbeKind::HOOKS);
-    let one_of = match kinds.find(|kind| kind.field() == key) {
+    let one_of = match ProbeKind::ALL.into_iter().find(|kind| kind.field() == key) {
         Some(kind) => handler_names(kind),
         None if key == "env" => ENV_SOURCES.to_vec(),
         None => Vec::new(),

@@ -130,6 +130,6 @@ rules! { PROBE_RULES:
     UNKNOWN_HANDLER = "AH020" "unknown-handler" Error,
     "a probe or hook has a handler that Kubernetes does not know",
     "The API server drops the handler or rejects the object. If the handler is one of a newer Kubernetes, \
-     app-health does not know it either: the injector leaves the probe unchanged, and no rule checks it.",
+     app-health does not know it either: the injector leaves the probe unchanged, and no rule checks the handler.",
     "Correct the name of the handler, or use a version of app-health that knows it.";
 }
