@@ -94,7 +94,7 @@ fn is_counter(source: &str, field: &str) -> bool {
 fn sources(path: &Path) -> Vec<String> {
     let found = if path.is_dir() { files(path, ".rs") } else { vec![path.to_path_buf()] };
     let found = found.into_iter().filter(|file| {
-        let path = file.to_string_lossy();
+        let path = file.strip_prefix(root()).unwrap_or(file).to_string_lossy();
         path.contains("metrics") && !path.ends_with("tests.rs")
     });
     found.map(|file| fs::read_to_string(file).expect("a source")).collect()
