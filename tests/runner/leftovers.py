@@ -9,7 +9,7 @@ INITS = ("systemd", "init", "docker-init", "tini")
 
 def status(process):
     """Returns the fields of /proc/PID/status."""
-    rows = (line.partition(":") for line in (process / "status").read_text().splitlines())
+    rows = (line.partition(":") for line in (process / "status").read_text(errors="replace").splitlines())
     return {name: value.strip() for name, _, value in rows}
 
 
