@@ -1,4 +1,4 @@
-//! The set of child processes that a task waits for, so that `envoy::process::reap_orphans` does
+//! The set of child processes that a task waits for, so that `envoy_process::process::reap_orphans` does
 //! not collect their exit status first.
 
 use std::collections::BTreeSet;

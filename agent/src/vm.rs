@@ -103,7 +103,7 @@ impl VmTasks {
     pub async fn failure(&mut self) -> Failure {
         tokio::select! {
             failure = tasks::failure_if_any("health", &mut self.probing) => failure,
-            failure = tasks::failure_if_any("reporter", &mut self.reporting) => failure,
+            failure = tasks::failure_if_any("xDS client", &mut self.reporting) => failure,
         }
     }
 
@@ -112,7 +112,7 @@ impl VmTasks {
     pub async fn finish(self) -> Result<(), Failure> {
         self.stop.cancel();
         match self.reporting.filter(|reporting| !reporting.is_finished()) {
-            Some(reporting) => reporting.await.map_err(|error| tasks::error("reporter", Some(error))),
+            Some(reporting) => reporting.await.map_err(|error| tasks::error("xDS client", Some(error))),
             None => Ok(()),
         }
     }
