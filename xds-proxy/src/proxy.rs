@@ -1,10 +1,10 @@
 //! The state machine of the proxy: events of Envoy's stream, of the upstream stream and of the health
 //! reporter go in, effects come out. Time and randomness are arguments.
 //!
-//! There is at most one upstream stream at a time. Without an Envoy, health reports alone need one. If the upstream stream is lost, Envoy's
-//! stream stays open, and the next upstream stream receives Envoy's node, subscriptions and versions.
-//! Envoy receives the proxy's own nonces, so an acknowledgement never reaches a stream that did not
-//! send the response.
+//! There is at most one upstream stream at a time. Without an Envoy, health reports alone need one.
+//! If the upstream stream is lost, Envoy's stream stays open, and the next upstream stream receives
+//! Envoy's node, subscriptions and versions. Envoy receives the proxy's own nonces, so an
+//! acknowledgement never reaches a stream that did not send the response.
 
 mod downstream;
 mod from_cache;
@@ -207,8 +207,7 @@ impl Proxy {
     pub fn next_due(&self) -> Option<Duration> {
         let upstream = match self.upstream {
             Upstream::Waiting(until) => Some(until),
-            Upstream::Open(open) if self.awaits_envoy(open) => Some(open.since + ENVOY_GRACE),
-            Upstream::Open(open) => open.close_at,
+            Upstream::Open(open) => self.alone_due(open).or(open.close_at),
             Upstream::Idle => {
                 (self.downstream.is_none() && self.health_needs_stream()).then_some(self.alone_at)
             }
@@ -252,9 +251,16 @@ impl Proxy {
         &self.health.reporter
     }
 
-    /// Returns true if Envoy has opened a stream, and its first request has not arrived yet.
-    fn awaits_envoy(&self, open: Open) -> bool {
-        self.downstream.is_some() && !open.is_introduced && self.health_needs_stream()
+    /// When health alone introduces itself on a stream that was opened for an Envoy, which has sent no
+    /// request yet. The final report does not wait. The stream of an Envoy that has gone is closed.
+    fn alone_due(&self, open: Open) -> Option<Duration> {
+        if open.is_introduced || !self.health_needs_stream() {
+            return None;
+        }
+        match self.is_terminating {
+            true => Some(open.since),
+            false => self.downstream.is_some().then_some(open.since + ENVOY_GRACE),
+        }
     }
 
     /// Returns the last good configuration, whose resources are shared with the copy.
@@ -325,7 +331,7 @@ impl Proxy {
             } else if is_due(self.confirm_at) {
                 self.confirm_at = Some(now + CONFIRM_INTERVAL);
                 self.storage.confirmed();
-            } else if self.awaits_envoy(open) && now >= open.since + ENVOY_GRACE {
+            } else if is_due(self.alone_due(open)) {
                 self.introduce_alone(now, effects);
             }
         }

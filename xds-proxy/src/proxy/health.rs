@@ -271,7 +271,8 @@ impl Proxy {
         if self.health.is_open || !open.is_introduced || self.health.reporter.is_done() {
             return None;
         }
-        if open.is_alone {
+        // There is no Envoy that a refused final report could harm.
+        if open.is_alone || self.is_terminating && self.downstream.is_none() {
             return Some(open.introduced_at);
         }
         let delay = match open.is_listening {

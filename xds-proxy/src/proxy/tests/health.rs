@@ -108,6 +108,40 @@ fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
     }
 }
 
+/// Each row has the state of the stream when Envoy ends: nothing was requested, only clusters were, or
+/// the server gets no reports because it refused them.
+#[test]
+fn the_final_report_does_not_wait_for_an_envoy_that_has_gone() {
+    for variant in BOTH {
+        for (row, ends_first) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
+            let mut tested = Tested::reporting(variant, true);
+            match row {
+                0 => tested.open(),
+                1 => tested = configure(tested),
+                _ => {
+                    tested = listening(variant);
+                    for _ in 0..2 {
+                        report(&mut tested);
+                        end_stream(&mut tested);
+                    }
+                    assert!(is_refused(&tested));
+                }
+            }
+            let mut inputs = [Input::Terminating, Input::EnvoyClosed];
+            if ends_first {
+                inputs.reverse();
+            }
+            for input in inputs {
+                tested.step(input);
+            }
+            tested.step(Input::Health(terminating(9)));
+            assert_eq!(sent_types(&tested), [REPORT], "{variant:?}, {row}, {ends_first}");
+            // No hello message arrives, so the report counts as delivered soon.
+            tested.tick_until(|effect| *effect == Effect::HalfCloseUpstream);
+        }
+    }
+}
+
 /// Envoy drains, and needs its stream as long as it runs.
 #[test]
 fn the_final_report_leaves_the_stream_to_envoy() {
