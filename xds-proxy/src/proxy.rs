@@ -320,11 +320,11 @@ impl Proxy {
         }
         if let Upstream::Open(open) = self.upstream {
             if is_due(open.close_at) {
-                self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
                 self.health.ended_by_agent(now);
                 self.health.closed(now, effects);
                 self.upstream_ended(now);
+                self.upstream = Upstream::Idle;
             } else if is_due(self.reopen_at) && !self.is_terminating {
                 self.reopen_at = None;
                 self.reopen_upstream(now, effects);

@@ -132,9 +132,6 @@ impl Proxy {
         }
         let is_report_refused = self.health.ended_by_server(now, effects);
         self.health.closed(now, effects);
-        if self.was_stable(now) {
-            self.backoff.reset();
-        }
         self.upstream_ended(now);
         // The next connection uses the current files.
         self.reopen_at = None;
@@ -191,8 +188,12 @@ impl Proxy {
         (is_answered || is_alone) && now.saturating_sub(since) >= STABLE_AFTER
     }
 
-    /// Records until when the control plane has confirmed the configuration.
+    /// Records until when the control plane has confirmed the configuration, and that a stable stream
+    /// resets the pauses between attempts. The state of the upstream stream changes after this.
     pub(super) fn upstream_ended(&mut self, now: Duration) {
+        if self.was_stable(now) {
+            self.backoff.reset();
+        }
         if let Upstream::Open(Open { is_answered: true, .. }) = self.upstream {
             self.age.confirm(now);
             self.storage.confirmed();

@@ -82,6 +82,31 @@ fn a_stream_of_five_seconds_resets_the_pauses() {
     }
 }
 
+/// The agent itself ends the stream, because of new certificates or an Envoy.
+#[test]
+fn a_stable_stream_that_the_agent_ends_resets_the_pauses() {
+    for (input, expected) in [(Input::FilesChanged, 300), (Input::EnvoyOpened(Variant::Sotw), 275)] {
+        let mut tested = Tested::reporting(Variant::Sotw, true);
+        tested.tick_until(|effect| *effect == Effect::Connect);
+        connect_times(&mut tested, false, 2);
+        tested.open_upstream();
+        tested.now += STABLE_AFTER;
+        tested.step(input);
+        tested.tick_until(|effect| *effect == Effect::Connect);
+        assert_eq!(connect_times(&mut tested, false, 1), [Duration::from_millis(expected)]);
+    }
+}
+
+/// The control plane has confirmed the configuration until the agent closes the stream.
+#[test]
+fn a_stream_that_is_closed_after_that_of_envoy_confirms_the_configuration() {
+    let mut tested = configure(Tested::reporting(Variant::Sotw, true));
+    tested.step(Input::EnvoyClosed);
+    tested.tick_until(|effect| *effect == Effect::CloseUpstream);
+    assert_eq!(tested.now, ENVOY_GRACE);
+    assert_eq!(tested.proxy.view(tested.now).age, Some(Duration::ZERO));
+}
+
 /// A server that restarts has not refused reports, and without them there is no stream to protect.
 #[test]
 fn lost_streams_refuse_no_reports() {
