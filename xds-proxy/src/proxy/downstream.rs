@@ -21,6 +21,7 @@ impl Proxy {
     pub(super) fn envoy_opened(&mut self, now: Duration, variant: Variant, effects: &mut Vec<Effect>) {
         if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
             effects.push(Effect::CloseUpstream);
+            self.health.ended_by_agent(now);
             self.health.closed(now, effects);
             self.upstream_ended(now);
             self.upstream = Upstream::Idle;

@@ -325,6 +325,19 @@ fn a_stream_that_the_agent_ends_shows_that_reports_are_accepted() {
     assert_eq!(end_stream(&mut tested), None);
 }
 
+/// The agent ends the stream of the earlier Envoy, and the next attempt fails.
+#[test]
+fn an_envoy_that_reconnects_refuses_no_report() {
+    let mut tested = listening(Variant::Sotw);
+    for _ in 0..4 {
+        report(&mut tested);
+        tested.step(Input::EnvoyOpened(Variant::Sotw));
+        assert_eq!(end_with(&mut tested, lost()), None);
+        is_listening(&mut tested);
+    }
+    assert!(!is_refused(&tested));
+}
+
 #[test]
 fn another_server_gets_reports() {
     let mut tested = listening(Variant::Sotw);
