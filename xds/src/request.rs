@@ -21,26 +21,42 @@ pub struct Request {
     pub unsubscribe: Vec<String>,
     /// `initial_resource_versions`: names with versions.
     pub initial_versions: Vec<(String, String)>,
-    /// The encoded fields of the subscription, and those that are not known here.
+    /// The encoded fields of the subscription, and those that are not known here. Only
+    /// [`Self::parse`] reads them.
     pub subscription: Bytes,
     /// True if the request contains more names than the limit; the rest was not read.
     pub is_cut: bool,
 }
 
 impl Request {
-    /// Reads a request with at most [`ITEM_LIMIT`] names.
+    /// Reads a request with at most [`ITEM_LIMIT`] names, which can be encoded again.
     pub fn parse(message: &Bytes, variant: Variant) -> Result<Self, Malformed> {
-        Self::parse_limited(message, variant, ITEM_LIMIT)
+        let mut subscription = BytesMut::new();
+        let mut request = Self::read(message, variant, ITEM_LIMIT, Some(&mut subscription))?;
+        request.subscription = subscription.freeze();
+        Ok(request)
     }
 
-    /// Reads a request with at most `limit` names.
+    /// Reads a request with at most `limit` names, without a copy of their encoded fields.
     pub fn parse_limited(message: &Bytes, variant: Variant, limit: usize) -> Result<Self, Malformed> {
+        Self::read(message, variant, limit, None)
+    }
+
+    fn read(
+        message: &Bytes,
+        variant: Variant,
+        limit: usize,
+        mut subscription: Option<&mut BytesMut>,
+    ) -> Result<Self, Malformed> {
         let mut request = Self::default();
-        let mut subscription = BytesMut::new();
         for field in fields(message) {
-            match variant {
-                Variant::Sotw => request.sotw_field(field?, &mut subscription)?,
-                Variant::Delta => request.delta_field(field?, &mut subscription)?,
+            let field = field?;
+            let is_subscription = match variant {
+                Variant::Sotw => request.sotw_field(&field)?,
+                Variant::Delta => request.delta_field(&field)?,
+            };
+            if let Some(to) = subscription.as_mut().filter(|_| is_subscription) {
+                to.extend_from_slice(field.raw());
             }
             let names = request.subscribe.len() + request.unsubscribe.len();
             request.is_cut = names + request.initial_versions.len() > limit;
@@ -48,44 +64,36 @@ impl Request {
                 break;
             }
         }
-        request.subscription = subscription.freeze();
         Ok(request)
     }
 
-    fn sotw_field(&mut self, field: Field<'_>, subscription: &mut BytesMut) -> Result<(), Malformed> {
+    /// Returns true if the field belongs to the subscription.
+    fn sotw_field(&mut self, field: &Field<'_>) -> Result<bool, Malformed> {
         match field.number {
             1 => self.version = field.text()?,
             2 => self.node = Some(field.bytes()?),
+            3 => self.subscribe.push(field.text()?),
             4 => self.type_url = field.text()?,
             5 => self.nonce = field.text()?,
             6 => self.error = Some(field.bytes()?),
-            number => {
-                subscription.extend_from_slice(field.raw());
-                if number == 3 {
-                    self.subscribe.push(field.text()?);
-                }
-            }
+            _ => {}
         }
-        Ok(())
+        Ok(!matches!(field.number, 1 | 2 | 4..=6))
     }
 
-    fn delta_field(&mut self, field: Field<'_>, subscription: &mut BytesMut) -> Result<(), Malformed> {
+    /// Returns true if the field belongs to the subscription.
+    fn delta_field(&mut self, field: &Field<'_>) -> Result<bool, Malformed> {
         match field.number {
             1 => self.node = Some(field.bytes()?),
             2 => self.type_url = field.text()?,
+            3 => self.subscribe.push(field.text()?),
+            4 => self.unsubscribe.push(field.text()?),
             5 => self.initial_versions.push(entry(&field.bytes()?)?),
             6 => self.nonce = field.text()?,
             7 => self.error = Some(field.bytes()?),
-            number => {
-                subscription.extend_from_slice(field.raw());
-                match number {
-                    3 => self.subscribe.push(field.text()?),
-                    4 => self.unsubscribe.push(field.text()?),
-                    _ => {}
-                }
-            }
+            _ => {}
         }
-        Ok(())
+        Ok(!matches!(field.number, 1 | 2 | 5..=7))
     }
 
     /// Encodes the request. `initial_versions` and the subscription are written as they are stored;

@@ -33,6 +33,8 @@ fn requests_keep_fields_that_the_proxy_does_not_know() {
     assert_eq!(request.subscribe, ["a", "b"]);
     assert_eq!(request.subscription, message(&[(3, b"a"), (3, b"b"), (99, b"new")]));
     assert_eq!(Request::parse(&request.encode(Variant::Sotw), Variant::Sotw).unwrap(), request);
+    let limited = Request::parse_limited(&sotw, Variant::Sotw, 2).unwrap();
+    assert_eq!(limited, Request { subscription: Bytes::new(), ..request });
 
     let entry = message(&[(1, b"a"), (2, b"v1")]);
     let delta = message(&[
