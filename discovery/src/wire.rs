@@ -49,7 +49,7 @@ pub enum Malformed {
 pub fn decode(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
     // Each of the lists has this limit, so all of them together have no more.
     let request = xds::Request::parse_limited(&bytes, variant, 3 * NAMES_LIMIT)?;
-    let error = request.error_text();
+    let error = request.error_text()?;
     let xds::Request { type_url, version, nonce, node, subscribe, unsubscribe, initial_versions, .. } =
         request;
     let lists = [

@@ -114,7 +114,7 @@ pub(super) async fn serve(
 
 /// Applies a request, and returns the names that Envoy waits for.
 fn subscribe(names: &mut Vec<String>, request: Request, variant: Variant) -> Option<Vec<String>> {
-    if let Some(text) = request.error_text() {
+    if let Some(text) = request.error_text().unwrap_or_else(|_| Some(String::new())) {
         warn!(text = printable(&text), "certificate rejected by Envoy");
     }
     let is_new = |name: &String| !names.contains(name);

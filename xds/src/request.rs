@@ -135,11 +135,20 @@ impl Request {
         to.freeze()
     }
 
-    /// Returns the message of the error of a NACK.
-    pub fn error_text(&self) -> Option<String> {
-        let status = self.error.as_ref()?;
-        let message = fields(status).flatten().find(|field| field.number == 2);
-        Some(message.and_then(|field| field.text().ok()).unwrap_or_default())
+    /// Returns the message of the error of a NACK; an error without one has an empty one.
+    ///
+    /// # Errors
+    /// Returns an error if the error is not a `google.rpc.Status`.
+    pub fn error_text(&self) -> Result<Option<String>, Malformed> {
+        let Some(status) = &self.error else { return Ok(None) };
+        let mut text = String::new();
+        for field in fields(status) {
+            let field = field?;
+            if field.number == 2 {
+                text = field.text()?;
+            }
+        }
+        Ok(Some(text))
     }
 
     /// Encodes a `google.rpc.Status`.

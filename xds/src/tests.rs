@@ -50,8 +50,23 @@ fn requests_keep_fields_that_the_proxy_does_not_know() {
     let request = Request::parse(&delta, Variant::Delta).unwrap();
     assert_eq!((&*request.subscribe, &*request.unsubscribe), (&["a".to_owned()][..], &["b".to_owned()][..]));
     assert_eq!(request.initial_versions, [("a".to_owned(), "v1".to_owned())]);
-    assert_eq!(request.error_text().as_deref(), Some("bad cluster"));
+    assert_eq!(request.error_text(), Ok(Some("bad cluster".to_owned())));
     assert_eq!(Request::parse(&request.encode(Variant::Delta), Variant::Delta).unwrap(), request);
+}
+
+#[test]
+fn the_last_message_of_an_error_counts() {
+    for (error, expected) in [
+        (&b""[..], Ok("")),
+        (b"\x08\x03\x12\x01a\x12\x01b", Ok("b")),
+        (b"\x12\x01a\x12\x09b", Err("an incomplete field")),
+        (b"\x12\x01\xff", Err("a string that is not UTF-8")),
+        (b"\x10\x01", Err("a number instead of a string or message")),
+    ] {
+        let request = Request { error: Some(Bytes::from_static(error)), ..Request::default() };
+        let expected = expected.map(|text| Some(text.to_owned())).map_err(Malformed);
+        assert_eq!(request.error_text(), expected, "{error:?}");
+    }
 }
 
 #[test]

@@ -100,6 +100,9 @@ fn oversized_and_malformed_requests_are_rejected() {
     for variant in [Variant::Sotw, Variant::Delta] {
         assert!(matches!(decode(Bytes::from_static(b"\xff\xff"), variant), Err(Malformed::Message(_))));
     }
+    // A report with an error that cannot be read says nothing about the health.
+    let error = Bytes::from_static(b"\x32\x02\x12\x01");
+    assert!(matches!(decode(error, Variant::Sotw), Err(Malformed::Message(_))));
 }
 
 #[test]

@@ -42,7 +42,8 @@ impl TypeState {
             return Settled { server: last.and_then(|(_, server)| server.clone()), ..Settled::default() };
         };
         let accepted = self.accepted_range(newest, request);
-        let mut error = request.error_text();
+        // An error that cannot be read rejects the response too.
+        let mut error = request.error_text().unwrap_or_else(|_| Some(String::new()));
         let with_error = if accepted.contains(&newest) { newest.checked_sub(1) } else { Some(newest) };
         let mut settled = Settled::default();
         for (index, delivered) in self.in_flight.drain(..=newest).enumerate() {

@@ -49,7 +49,7 @@ fn health_follows_the_listener_request_and_is_hidden_from_envoy() {
         assert_eq!(tested.effects, [acknowledged]);
         tested.step(Input::Health(status(2)));
         assert_eq!(sent_types(&tested), [REPORT]);
-        assert_eq!(tested.sent()[0].error_text().as_deref(), Some("HttpStatus"));
+        assert_eq!(tested.sent()[0].error_text(), Ok(Some("HttpStatus".to_owned())));
         // After a reconnect, the newest state is reported again.
         tested.lose_upstream();
         assert_eq!(tested.proxy.reporter().session(), None);
@@ -75,7 +75,7 @@ fn pushed_probes_are_validated_and_acknowledged() {
     tested.server(PROBE, &[], "p2", "h2");
     let sent = &tested.sent()[0];
     assert_eq!((&*sent.version, &*sent.nonce), ("p1", "h2"));
-    assert_eq!(sent.error_text().as_deref(), Some("hello: expected one resource, got 0"));
+    assert_eq!(sent.error_text(), Ok(Some("hello: expected one resource, got 0".to_owned())));
 }
 
 /// The final report waits for its acknowledgement, and the agent decides how long.

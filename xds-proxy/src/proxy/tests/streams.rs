@@ -35,7 +35,7 @@ fn verdicts_reach_the_control_plane_with_its_own_nonces() {
         nack.error = Some(b"\x12\x03bad".to_vec().into());
         tested.step(Input::EnvoyRequest(nack.encode(variant)));
         let sent = &tested.sent()[0];
-        assert_eq!((&*sent.nonce, sent.error_text().as_deref()), ("other", Some("bad")));
+        assert_eq!((&*sent.nonce, sent.error_text()), ("other", Ok(Some("bad".to_owned()))));
         let view = tested.proxy.view(tested.now);
         assert_eq!((view.types[0].acks, view.types[0].nacks), (1, 1));
         assert_eq!(view.types[0].last_nack.as_ref().map(|(text, _)| &**text), Some("bad"));
