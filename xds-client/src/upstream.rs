@@ -135,6 +135,16 @@ pub fn is_rejection(status: &Status) -> bool {
     matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument)
 }
 
+/// Returns the status that gRPC assigns to a response of another HTTP server, as a proxy may be.
+fn http_error(status: StatusCode) -> Status {
+    let text = format!("HTTP status {status}");
+    match status {
+        StatusCode::UNAUTHORIZED => Status::unauthenticated(text),
+        StatusCode::FORBIDDEN => Status::permission_denied(text),
+        _ => Status::unavailable(text),
+    }
+}
+
 impl OpenStream {
     /// Returns the queue of requests; `None` once the client's half of the stream is closed.
     pub fn requests(&self) -> Option<mpsc::Sender<Result<Parts, Status>>> {
@@ -182,7 +192,7 @@ impl OpenStream {
         if let Responses::Pending(call) = &mut self.responses {
             let response = call.await.map_err(|error| Status::unavailable(error.to_string()))?;
             if response.status() != StatusCode::OK {
-                return Err(Status::unavailable(format!("HTTP status {}", response.status())));
+                return Err(http_error(response.status()));
             }
             if let Some(status) = Status::from_header_map(response.headers()) {
                 return Err(status);
@@ -195,3 +205,6 @@ impl OpenStream {
         Ok(message)
     }
 }
+
+#[cfg(test)]
+mod tests;
