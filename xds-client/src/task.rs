@@ -25,7 +25,7 @@ use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
 use readiness::Phase;
 
-/// Requests that may wait for the control plane before Envoy's next request is read.
+/// Requests that may wait for the control plane before the next message of either side is read.
 const REQUESTS: usize = 16;
 /// An Envoy that reads nothing for this long is disconnected.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -143,7 +143,9 @@ impl ClientTask {
         let timeouts = self.read_by.into_iter().chain(self.accept_by);
         let due = due.into_iter().chain(timeouts).chain(self.publish_at).min();
         let reads_envoy = self.to_upstream.len() < REQUESTS;
-        let reads_upstream = self.to_envoy.is_empty() && self.proxy.reads_upstream();
+        // A response can cause a request. What waits is sent, or the stream ends after ACCEPT_TIMEOUT.
+        let reads_upstream =
+            self.to_envoy.is_empty() && self.to_upstream.len() < REQUESTS && self.proxy.reads_upstream();
         let upstream_requests = self.upstream.requests();
         let envoy_responses = self.envoy.as_ref().map(|envoy| envoy.responses.clone());
         tokio::select! {
