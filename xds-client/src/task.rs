@@ -224,6 +224,9 @@ impl ClientTask {
                 metrics.vm.reports.connected(true);
                 metrics.vm.reports.connect("ok");
                 self.clear_requests();
+                if self.envoy.is_none() {
+                    self.last_logged_error = None;
+                }
                 let limits = if self.envoy.is_some() { ENVOY_LIMITS } else { ALONE_LIMITS };
                 let server = connection.origin.to_string();
                 self.upstream.open(connection, self.proxy.variant(), limits);
@@ -256,7 +259,7 @@ impl ClientTask {
         if self.envoy.is_some() {
             warn!(reason, "disconnected from the discovery server, Envoy keeps its configuration");
         } else {
-            warn!(why = reason, "disconnected from the discovery server");
+            warn!(reason, "disconnected from the discovery server");
         }
         self.last_logged_error = Some(reason.to_owned());
     }
