@@ -59,6 +59,11 @@ impl HealthIo {
         self.status.send_modify(|status| status.error = Some(reason.to_owned()));
     }
 
+    /// Shows that the last stream, or attempt to open one, did not fail.
+    pub(super) fn closed_by_agent(&self) {
+        self.status.send_if_modified(|status| status.error.take().is_some());
+    }
+
     /// Shows what a step has changed.
     pub(super) fn stepped(&self, proxy: &Proxy, started: Instant, metrics: &Metrics) {
         let reporter = proxy.reporter();

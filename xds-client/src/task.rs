@@ -303,7 +303,10 @@ impl ClientTask {
                 let targets = self.context.certificates.targets().to_vec();
                 self.upstream.connect(targets, self.context.random.fork());
             }
-            Effect::CloseUpstream => self.drop_upstream(),
+            Effect::CloseUpstream => {
+                self.health.closed_by_agent();
+                self.drop_upstream();
+            }
             Effect::HalfCloseUpstream => {
                 self.is_half_closed = true;
                 self.half_close();
