@@ -33,7 +33,7 @@ impl XdsMetrics {
             upstream_streams: register(
                 to,
                 "xds_upstream_streams",
-                "xDS streams that the agent has opened for Envoy",
+                "Streams to the control plane that the agent has opened, for Envoy or for health reports alone",
             ),
             stale_seconds: register(
                 to,
