@@ -143,7 +143,8 @@ impl ClientTask {
         let timeouts = self.read_by.into_iter().chain(self.accept_by);
         let due = due.into_iter().chain(timeouts).chain(self.publish_at).min();
         let reads_envoy = self.to_upstream.len() < REQUESTS;
-        // A response can cause a request. What waits is sent, or the stream ends after ACCEPT_TIMEOUT.
+        // A response can cause a request. What waits is sent, or the stream ends after
+        // ACCEPT_TIMEOUT.
         let reads_upstream =
             self.to_envoy.is_empty() && self.to_upstream.len() < REQUESTS && self.proxy.reads_upstream();
         let upstream_requests = self.upstream.requests();

@@ -251,8 +251,8 @@ impl Proxy {
         &self.health.reporter
     }
 
-    /// When health alone introduces itself on a stream that was opened for an Envoy, which has sent no
-    /// request yet. The final report does not wait. The stream of an Envoy that has gone is closed.
+    /// When health alone introduces itself on a stream that was opened for an Envoy, which has sent
+    /// no request yet. The final report does not wait. The stream of an Envoy that has gone is closed.
     fn alone_due(&self, open: Open) -> Option<Duration> {
         if open.is_introduced || !self.health_needs_stream() {
             return None;

@@ -188,7 +188,7 @@ impl Proxy {
         (is_answered || is_alone) && now.saturating_sub(since) >= STABLE_AFTER
     }
 
-    /// Records until when the control plane has confirmed the configuration, and that a stable stream
+    /// Records until when the control plane has confirmed the configuration. A stable stream also
     /// resets the pauses between attempts. The state of the upstream stream changes after this.
     pub(super) fn upstream_ended(&mut self, now: Duration) {
         if self.was_stable(now) {

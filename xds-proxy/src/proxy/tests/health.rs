@@ -108,8 +108,8 @@ fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
     }
 }
 
-/// Each row has the state of the stream when Envoy ends: nothing was requested, only clusters were, or
-/// the server gets no reports because it refused them.
+/// Each row has the state of the stream when Envoy ends: nothing was requested, only clusters were,
+/// or the server gets no reports because it refused them.
 #[test]
 fn the_final_report_does_not_wait_for_an_envoy_that_has_gone() {
     for variant in BOTH {
