@@ -40,7 +40,7 @@ impl Entries {
     }
 
     /// Removes a stream from its entry.
-    fn leave_entry(&mut self, id: StreamId, key: &Key, opened: Duration) {
+    pub(super) fn leave_entry(&mut self, id: StreamId, key: &Key, opened: Duration) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(was_reporter) = entry.session.detach(id) else { return };

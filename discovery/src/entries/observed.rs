@@ -24,10 +24,7 @@ impl Entries {
             entry.record = Record::default();
             return entry.storage.observed(None);
         }
-        // Only the replica that owns the entry deletes it with its group, so a stream that is open here may
-        // still be bound to it.
-        let is_group_deleted = !self.config.incomplete && !entry.has_group(key, &self.config);
-        if !entry.session.is_connected() || entry.record.is_foreign() || is_group_deleted {
+        if !entry.session.is_connected() || entry.record.is_foreign() {
             self.remove_deleted(key);
             return self.bind_waiting(key);
         }

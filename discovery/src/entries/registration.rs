@@ -79,8 +79,13 @@ impl Entries {
 
     fn wait(&mut self, id: StreamId, wait: WaitingFor, why: &'static str) {
         let (WaitingFor::Group(key) | WaitingFor::Entry(key)) = wait.clone();
+        let stream = self.streams.get(id);
+        let left = stream.and_then(|stream| Some((stream.bound.clone()?, stream.opened)));
         self.streams.wait(id, wait);
         self.emit(Event::Pending { stream: id, key, reason: why });
+        if let Some((entry, opened)) = left {
+            self.leave_entry(id, &entry, opened);
+        }
         self.hello(id);
     }
 

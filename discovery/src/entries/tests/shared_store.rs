@@ -208,4 +208,12 @@ fn entry_of_a_deleted_group_is_not_written_again() {
         ("config", "| served True/ProbeSucceeded"),
         ("deleted", "push | gone"),
     ]);
+    // The other instance was lost before it deleted the entry.
+    after_moved(&[
+        ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
+        ("config", "| served True/ProbeSucceeded"),
+        ("alive a", "| served True/ProbeSucceeded"),
+        ("wait 81", "| served True/ProbeSucceeded"),
+        ("wait 2", "delete, push | gone"),
+    ]);
 }
