@@ -125,11 +125,13 @@ impl World {
         }
     }
 
-    fn is_health_checked(&self, machine: usize) -> bool {
+    /// Returns whether the machine has an entry that is not health-checked, and no agent has reported on it.
+    fn is_unreported(&self, machine: usize) -> bool {
         let key = configuration::key(&self.plan.machines[machine]);
         let Some(server) = &self.server else { return false };
         let views = server.entries.view(self.now - server.started);
-        views.iter().any(|view| view.name == key.name && view.why != "not health-checked")
+        let view = views.iter().find(|view| view.name == key.name);
+        view.is_some_and(|view| view.agent.is_none() && view.why == "not health-checked")
     }
 
     /// Returns whether the machine's endpoint must be served; `None`: both are allowed.
@@ -149,8 +151,7 @@ impl World {
             // until an agent reports.
             let is_unchecked = |group: usize| {
                 let has_probe = self.configuration.groups[group].flatten().is_some();
-                !has_probe
-                    || (self.configuration.was_without_probe[group] && !self.is_health_checked(machine))
+                !has_probe || (self.configuration.was_without_probe[group] && self.is_unreported(machine))
             };
             let may_stay = is_there && plan.group.is_some_and(|group| keeps || is_unchecked(group));
             let is_kept = plan.group.is_none() && keeps;
