@@ -46,6 +46,16 @@ async fn a_connection_is_evicted_while_it_waits_for_a_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_source_at_its_limit_loses_its_own_connection() {
+    let limits = Limits { connections: 10, source_connections: 1, ..Limits::ONE_REQUEST };
+    let mut connections = Connections::new(limits);
+    let other = connections.admit(source(1)).unwrap();
+    let first = connections.admit(source(2)).unwrap();
+    let second = connections.admit(source(2)).unwrap();
+    assert!(is_evicted(&first) && !is_evicted(&second) && !is_evicted(&other));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reserved_slot_is_used_when_all_others_are_busy() {
     let reserved = Reserved { connections: 1, paths: &["/live"] };
     let mut connections = Connections::new(Limits { connections: 1, reserved, ..Limits::ONE_REQUEST });
