@@ -1,11 +1,11 @@
-//! Limits that hold for each source by itself, whatever the others do.
+//! Limits the number of open connections or streams of each source, and the rate of an event.
 
 use std::time::Duration;
 
 use crate::{RateLimiter, SourceMap};
 
-/// Limits what each source `K` has open, and how often something happens to it. Times are durations
-/// since an arbitrary start.
+/// The number of open connections or streams of each source `K`, and the rate of an event. Times are
+/// durations since an arbitrary start.
 #[derive(Debug)]
 pub struct SourceLimits<K> {
     open: u32,
@@ -45,7 +45,7 @@ impl<K: Clone + Ord> SourceLimits<K> {
         Ok(())
     }
 
-    /// Takes a token.
+    /// Counts an event of the source, such as a failed handshake, against its rate.
     pub fn take(&mut self, source: &K, now: Duration) -> Result<(), Exceeded> {
         self.state(source, now).rate.take(now).map_err(|_| Exceeded::Rate)
     }

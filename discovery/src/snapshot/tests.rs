@@ -138,7 +138,7 @@ fn visibility_by_namespace_and_network() {
 
 /// Checks which entries are preserved. A row has the name, whether the entry is served, and since when
 /// it is not.
-fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str]) {
+fn check_preserved(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str]) {
     let source = Source::Selector(labels("pay"));
     let config = config(vec![service(&Key::new("shop", "pay"), vec![port(80, "http", None)], source)]);
     let workloads: Vec<Workload> =
@@ -154,10 +154,10 @@ fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str
 #[test]
 fn last_endpoint_policies() {
     let rows = [("a", false, 5), ("bb", false, 9), ("ccc", false, 9)];
-    check_kept(LastEndpoint::Remove, &rows, &[]);
-    check_kept(LastEndpoint::Keep, &rows, &["bb"]);
-    check_kept(LastEndpoint::Keep, &[("a", false, 5), ("bb", true, 0)], &[]);
-    check_kept(LastEndpoint::Keep, &[], &[]);
+    check_preserved(LastEndpoint::Remove, &rows, &[]);
+    check_preserved(LastEndpoint::Keep, &rows, &["bb"]);
+    check_preserved(LastEndpoint::Keep, &[("a", false, 5), ("bb", true, 0)], &[]);
+    check_preserved(LastEndpoint::Keep, &[], &[]);
 }
 
 #[test]
