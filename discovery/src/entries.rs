@@ -121,7 +121,8 @@ impl Entries {
             effects: Vec::new(),
         };
         for (key, record) in stored {
-            let mut entry = Entry::restored(record);
+            let mut entry = Entry::stored(record);
+            entry.liveness.restarted();
             if entries.ownership.owns(&entry.record) {
                 entry.liveness.await_restart(entries.settings.restart_grace, entry.record.session > 0);
                 entry.schedule(&mut entries.timers, &key);

@@ -18,7 +18,9 @@ impl Entries {
     }
 
     fn acknowledge(&mut self, ack: Option<Ack>) {
-        if let Some(Ack { stream, epoch, generation }) = ack.filter(|ack| self.streams.contains(ack.stream)) {
+        if let Some(Ack { stream, epoch, generation }) =
+            ack.filter(|ack| self.streams.get(ack.stream).is_some())
+        {
             self.send(stream, StreamCommand::Ack { epoch, generation });
         }
     }
@@ -26,7 +28,8 @@ impl Entries {
     /// Records that the agent accepted or rejected the probe of a hello.
     pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
         let Some(key) = self.streams.get(id).and_then(|stream| stream.bound.clone()) else { return };
-        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.session.is_reporter(id)) else {
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.session.reporter() == Some(id))
+        else {
             return;
         };
         match answer {

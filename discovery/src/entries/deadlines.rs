@@ -129,7 +129,7 @@ impl Entries {
         let text = "no stream of the workload is open";
         entry.set_condition(settings, at, ConditionReason::Disconnected, text, None);
         let until = || at.now.saturating_add(settings.panic_threshold().window);
-        entry.retention.retain_entry((is_auto && may_be_preserved).then(until));
+        entry.retention.set_entry_deadline((is_auto && may_be_preserved).then(until));
         self.reconcile(key);
         if is_auto {
             // The next snapshots decide whether the entry is preserved as an endpoint.
@@ -144,7 +144,7 @@ impl Entries {
         let now = self.at.now;
         self.settings.restart_grace = now.saturating_add(self.restart_grace_length);
         self.streams.resumed(now);
-        self.entries.values_mut().for_each(|entry| entry.liveness.resumed());
+        self.entries.values_mut().for_each(|entry| entry.liveness.restarted());
         self.extend_deadlines(self.settings.restart_grace);
     }
 

@@ -40,12 +40,9 @@ impl Entry {
     /// Creates an entry from its stored record.
     pub(super) fn stored(record: Record) -> Self {
         let last_logged = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-        Self { storage: Storage::of(record.clone()), last_logged, record, ..Self::default() }
-    }
-
-    /// Creates an entry that was in the store when the process started.
-    pub(super) fn restored(record: Record) -> Self {
-        Self { liveness: Liveness::restored(), ..Self::stored(record) }
+        let mut entry = Self { last_logged, record: record.clone(), ..Self::default() };
+        entry.storage.observed(Some(record));
+        entry
     }
 
     /// Sets the timer for the earliest deadline.
@@ -60,8 +57,9 @@ impl Entry {
         timers.cancel_entry(&mut self.timer, key);
     }
 
+    /// Applies that [`Timers::pop`] has returned the timer.
     pub(super) fn timer_fired(&mut self) {
-        self.timer.fired();
+        self.timer = EntryTimer::default();
     }
 
     /// Returns the spec; `None` as long as only the status of a manual entry is known.
@@ -209,8 +207,8 @@ impl Entry {
             && self.record.before == Some(Before::Served)
     }
 
-    /// Returns true if the workload is connected again and not silent, although its agent may have no verdict
-    /// yet. Istio's agent becomes the reporter only with its first report.
+    /// Returns true if the workload is connected again and not silent, although its agent may have no
+    /// verdict yet. Istio's agent becomes the reporter only with its first report.
     pub(super) fn has_returned(&self) -> bool {
         self.session.is_connected() && self.liveness.expects_report()
     }

@@ -20,7 +20,6 @@ pub(super) struct Liveness {
     result_by: Option<Duration>,
 }
 
-/// Which deadlines have passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) no_result: bool,
@@ -29,11 +28,6 @@ pub(super) struct Passed {
 }
 
 impl Liveness {
-    /// Creates the state of an entry that was in the store when the process started.
-    pub(super) fn restored() -> Self {
-        Self { is_restored: true, ..Self::default() }
-    }
-
     /// Waits until the end of the restart grace period for a stream, and if an agent had a session
     /// for its report.
     pub(super) fn await_restart(&mut self, deadline: Duration, has_session: bool) {
@@ -41,8 +35,9 @@ impl Liveness {
         self.report_by = has_session.then_some(deadline);
     }
 
-    /// Applies that the process was suspended, which counts as a restart.
-    pub(super) fn resumed(&mut self) {
+    /// Applies that the entry is older than the process, or than its last suspension, which counts as a
+    /// restart.
+    pub(super) fn restarted(&mut self) {
         self.is_restored = true;
     }
 

@@ -27,15 +27,8 @@ impl NewestReport {
         outcome
     }
 
-    pub(super) fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-
-    pub(super) fn epoch(&self) -> Option<String> {
-        self.0.as_ref().map(|(epoch, ..)| epoch.clone())
-    }
-
-    pub(super) fn generation(&self) -> Option<u64> {
-        self.0.as_ref().map(|(_, generation, _)| *generation)
+    /// Returns epoch and generation.
+    pub(super) fn get(&self) -> Option<(&str, u64)> {
+        self.0.as_ref().map(|(epoch, generation, _)| (epoch.as_str(), *generation))
     }
 }

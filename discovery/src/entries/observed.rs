@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::entry::Entry;
-use super::{Code, Entries, Ownership, Record, StreamId};
+use super::{Code, DeletionReason, Entries, Ownership, Record, StreamId};
 use crate::objects::Key;
 
 impl Entries {
@@ -19,17 +19,17 @@ impl Entries {
 
     fn observe_deleted(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.storage.observed(None);
         if entry.record.auto.is_none() {
             // The deleted object was also part of the configuration.
             entry.record = Record::default();
-            return entry.storage.observed(None);
+            return;
         }
         if !entry.session.is_connected() || entry.record.is_foreign() {
-            self.remove_deleted(key);
+            self.delete(key, DeletionReason::Removed);
             return self.bind_waiting(key);
         }
         // Its streams are open, so the entry is written again.
-        entry.storage.observed(None);
         entry.record.resource_version = None;
         entry.record.connected_at = Some(self.at.wall);
     }

@@ -47,12 +47,4 @@ impl Entries {
         self.emit(Event::Deleted { key: key.clone(), reason });
         self.rebind(entry.session.detach_all());
     }
-
-    /// Removes an entry that was already deleted in the store.
-    pub(super) fn remove_deleted(&mut self, key: &Key) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.storage.observed(None);
-        }
-        self.delete(key, DeletionReason::Removed);
-    }
 }

@@ -239,7 +239,7 @@ impl Entries {
             entry.record.disconnected_at = None;
         }
         entry.liveness.expect_no_stream();
-        entry.retention.retain_entry(None);
+        entry.retention.set_entry_deadline(None);
         if is_owned && !is_app_health_agent && entry.session.reporter().is_none() && entry.record.session > 0
         {
             // The reporting stream has not been opened again yet.

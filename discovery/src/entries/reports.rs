@@ -62,7 +62,7 @@ impl Entries {
         }
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.last_istio_report = (!is_app_health_agent).then(|| report.clone());
-        if !entry.session.is_reporter(id) {
+        if entry.session.reporter() != Some(id) {
             if is_app_health_agent {
                 return self.emit(Event::Report(ReportOutcome::Stale));
             }

@@ -19,8 +19,13 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn retain_entry(&mut self, until: Option<Duration>) {
+    pub(super) fn set_entry_deadline(&mut self, until: Option<Duration>) {
         self.entry_until = until;
+    }
+
+    /// Stops both deadlines.
+    pub(super) fn stop(&mut self) {
+        (self.entry_until, self.endpoint_until) = (None, None);
     }
 
     /// Ends self-preservation of the endpoint at this time, unless its end is set already.
@@ -30,10 +35,6 @@ impl Retention {
 
     pub(super) fn continue_self_preservation(&mut self) {
         self.endpoint_until = None;
-    }
-
-    pub(super) fn is_entry_retained(&self) -> bool {
-        self.entry_until.is_some()
     }
 
     /// Removes the deadlines that have passed. Returns whether that of the entry and that of the
@@ -83,7 +84,7 @@ impl SnapshotNeeds {
     /// until its own deadline.
     pub(super) fn contains(&self, key: &Key, retention: &Retention) -> bool {
         match self.get(key) {
-            Some(Preserved::Removed) => retention.is_entry_retained(),
+            Some(Preserved::Removed) => retention.entry_until.is_some(),
             preserved => preserved.is_some(),
         }
     }

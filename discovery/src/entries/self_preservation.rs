@@ -57,7 +57,7 @@ impl Entries {
             return;
         }
         entry.record.before = Some(Before::Unserved);
-        entry.retention = super::retention::Retention::default();
+        entry.retention.stop();
         if !entry.session.is_connected() && entry.record.auto.is_some() {
             self.snapshot_needs.await_snapshot(key);
         }

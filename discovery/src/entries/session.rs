@@ -72,10 +72,6 @@ impl Session {
         self.reporter
     }
 
-    pub(super) fn is_reporter(&self, stream: StreamId) -> bool {
-        self.reporter == Some(stream)
-    }
-
     pub(super) fn agent(&self) -> Option<&Agent> {
         self.agent.as_ref()
     }
@@ -150,7 +146,7 @@ impl Session {
     /// [`HealthReport`]. Returns [`ReportOutcome::Applied`] for the first one.
     pub(super) fn accept_istio(&mut self, now: Duration) -> ReportOutcome {
         let Some(agent) = &mut self.agent else { return ReportOutcome::Stale };
-        if agent.app_health && !agent.accepted.is_none() {
+        if agent.app_health && agent.accepted.get().is_some() {
             return ReportOutcome::Stale;
         }
         match agent.last_report.replace(now) {

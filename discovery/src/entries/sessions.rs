@@ -53,8 +53,9 @@ impl Entries {
     pub(super) fn hello(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.node.app_health) else { return };
         let entry = stream.bound.as_ref().and_then(|key| self.entries.get(key));
-        let session =
-            entry.filter(|entry| entry.session.is_reporter(id)).map_or(0, |entry| entry.record.session);
+        let session = entry
+            .filter(|entry| entry.session.reporter() == Some(id))
+            .map_or(0, |entry| entry.record.session);
         let group = match &stream.target {
             Some(RegistrationTarget::Group { group, .. }) if session > 0 => {
                 self.config.groups.get(group).cloned()

@@ -30,7 +30,7 @@ impl Default for SessionWrite {
     }
 }
 
-/// An acknowledgement of a report.
+/// What the agent is told when its report is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Ack {
     pub(super) stream: StreamId,
@@ -39,15 +39,11 @@ pub(super) struct Ack {
 }
 
 impl Storage {
-    pub(super) fn of(record: Record) -> Self {
-        Self { saved: Some(record), ..Self::default() }
-    }
-
     pub(super) fn contains_entry(&self) -> bool {
         self.saved.is_some()
     }
 
-    /// Applies that another writer has stored this record, or deleted the entry.
+    /// Applies that the store has this record, which another process wrote, or has no entry any more.
     pub(super) fn observed(&mut self, record: Option<Record>) {
         self.saved = record;
     }

@@ -97,7 +97,7 @@ impl Stream {
     }
 }
 
-/// All open streams.
+/// The open streams, and an index of those that wait.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: HashMap<StreamId, Stream>,
@@ -115,10 +115,6 @@ impl Streams {
 
     pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         self.open.get_mut(&id)
-    }
-
-    pub(super) fn contains(&self, id: StreamId) -> bool {
-        self.open.contains_key(&id)
     }
 
     pub(super) fn remove(&mut self, id: StreamId) -> Option<Stream> {

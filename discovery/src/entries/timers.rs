@@ -53,10 +53,3 @@ impl Timers {
         self.0.pop_first().map(|(_, timer)| timer)
     }
 }
-
-impl EntryTimer {
-    /// Records that [`Timers::pop`] has returned the timer.
-    pub(super) fn fired(&mut self) {
-        self.0 = None;
-    }
-}

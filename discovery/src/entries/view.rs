@@ -33,7 +33,8 @@ pub struct WorkloadView {
     pub health_ignored: bool,
     /// True if the entry is preserved as the last endpoint of a service by policy.
     pub preserved_as_last: bool,
-    /// True if self-preservation keeps the endpoint, because too many machines of a service became silent.
+    /// True if self-preservation keeps the endpoint, because too many machines of a service became
+    /// silent.
     pub self_preserved: bool,
 }
 
@@ -89,7 +90,8 @@ pub(super) fn of(
         why: why(entry, is_served, preserved),
         condition: condition.map(|it| ConditionView { kind: "Healthy", condition: it.clone() }),
         agent: entry.session.agent().map(|agent| {
-            let is_connected = entry.session.is_reporter(agent.stream) && streams.contains(agent.stream);
+            let is_connected =
+                entry.session.reporter() == Some(agent.stream) && streams.get(agent.stream).is_some();
             agent_view(agent, is_connected, now)
         }),
         controller: entry.record.controller.clone(),
@@ -115,6 +117,7 @@ fn why(entry: &Entry, is_served: bool, preserved: Option<Preserved>) -> String {
 }
 
 fn agent_view(agent: &Agent, connected: bool, now: Duration) -> AgentView {
+    let (epoch, generation) = agent.accepted.get().unzip();
     let ago = agent.last_report.map(|at| now.saturating_sub(at).as_millis());
     AgentView {
         kind: if agent.app_health { "app-health" } else { "istio" },
@@ -122,8 +125,8 @@ fn agent_view(agent: &Agent, connected: bool, now: Duration) -> AgentView {
         connected,
         peer: agent.peer,
         session: agent.session,
-        epoch: agent.accepted.epoch(),
-        generation: agent.accepted.generation(),
+        epoch: epoch.map(str::to_owned),
+        generation,
         last_report_ago_ms: ago.map(|ago| u64::try_from(ago).unwrap_or(u64::MAX)),
         probe_version: agent.probe_version.clone(),
         probe_nack: agent.probe_nack.clone(),
