@@ -28,7 +28,7 @@ impl World {
             let key = configuration::key(plan);
             let Some(expected) = self.expected(machine)? else { continue };
             if server.snapshot.preserved().get(&key) == Some(&Preserved::Silent) {
-                self.check_held(machine)?;
+                self.check_preserved(machine)?;
                 continue;
             }
             if served.contains(&key) != expected {
@@ -64,7 +64,7 @@ impl World {
 
     /// Checks that the endpoint of a machine may be preserved: at least three machines of its service
     /// are gone.
-    fn check_held(&self, machine: usize) -> Result<(), String> {
+    fn check_preserved(&self, machine: usize) -> Result<(), String> {
         let service = |machine: &MachinePlan| machine.group.unwrap_or(0);
         let others = self.plan.machines.iter().zip(&self.processes);
         let gone = others.filter(|(plan, process)| {
@@ -154,8 +154,8 @@ impl World {
                 !has_probe || (self.configuration.was_without_probe[group] && self.is_unreported(machine))
             };
             let may_stay = is_there && plan.group.is_some_and(|group| keeps || is_unchecked(group));
-            let is_kept = plan.group.is_none() && keeps;
-            return Ok((!may_stay && !is_kept).then_some(false));
+            let is_preserved = plan.group.is_none() && keeps;
+            return Ok((!may_stay && !is_preserved).then_some(false));
         };
         match (process.health.state(), process.health.reason()) {
             (State::Healthy, _) => Ok(Some(true)),
