@@ -23,7 +23,7 @@ use super::store::{Store, Write};
 use condition_history::ConditionHistory;
 use discovery::debounce::Debounce;
 use discovery::entries::{
-    Effect, Entries, Input, PanicThreshold, Preserved, Settings, StreamCommand, StreamId, Timestamp,
+    Effect, Entries, Input, Preserved, RemovalLimits, Settings, StreamCommand, StreamId, Timestamp,
 };
 use discovery::objects::{Config, Key, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
@@ -74,13 +74,13 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // A store that is not empty is trusted, even if it knows fewer endpoints than a client.
     let startup_grace = stored.is_empty().then_some(settings.restart_grace);
-    let panic_threshold = settings.panic_threshold();
+    let removal_limits = settings.removal_limits();
     let mut registry = Registry {
         entries: Entries::new(settings, stored),
         config: Arc::default(),
         last_endpoint,
         outbound_listeners,
-        panic_threshold,
+        removal_limits,
         debounce: Debounce::new(quiet, longest),
         longest,
         startup_grace,
@@ -107,7 +107,7 @@ struct Registry {
     config: Arc<Config>,
     last_endpoint: LastEndpoint,
     outbound_listeners: Option<IpAddr>,
-    panic_threshold: PanicThreshold,
+    removal_limits: RemovalLimits,
     debounce: Debounce,
     longest: Duration,
     /// Time until which an empty store may have been lost, so that agents may still reconnect.
@@ -283,7 +283,7 @@ impl Registry {
             last_endpoint: self.last_endpoint,
             startup_grace: self.startup_grace.is_some(),
             outbound_listeners: self.outbound_listeners,
-            panic_threshold: self.panic_threshold,
+            removal_limits: self.removal_limits,
             now: self.entries.steady_time(now, wall()),
         };
         let previous = self.snapshots.borrow().clone();

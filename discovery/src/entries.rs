@@ -58,7 +58,7 @@ pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node, StreamId};
 pub use protocol::{Code, Effect, Input, Report, StreamCommand};
 pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
-pub use settings::{PanicThreshold, PeerAddressCheck, Settings, UnknownPolicy};
+pub use settings::{PeerAddressCheck, RemovalLimits, Settings, UnknownPolicy};
 pub use timestamp::Timestamp;
 pub use view::{AgentView, ConditionView, WorkloadView};
 pub use workload::{Presence, Preserved, Workload};

@@ -9,7 +9,7 @@ mod changes;
 mod endpoints;
 mod namespace;
 mod outbound;
-mod panic_threshold;
+mod removal_limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::entries::{PanicThreshold, Preserved, Timestamp, Workload};
+use crate::entries::{Preserved, RemovalLimits, Timestamp, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service};
 use crate::wire::{self, ClusterSpec};
@@ -40,7 +40,7 @@ pub struct SnapshotSettings {
     pub startup_grace: bool,
     /// Address of the listeners for outbound requests; `None` if there are none.
     pub outbound_listeners: Option<IpAddr>,
-    pub panic_threshold: PanicThreshold,
+    pub removal_limits: RemovalLimits,
     /// The time of [`Entries::steady_time`](crate::entries::Entries::steady_time).
     pub now: Timestamp,
 }
@@ -106,9 +106,9 @@ impl Snapshot {
                     .and_then(|previous| previous.preserved.get(key))
                     .is_some_and(|preserved| preserved.is_self_preserved())
             };
-            let panic_threshold =
-                |machines| settings.panic_threshold.preserved(machines, &preserved_before, settings.now);
-            let members = Members::of(service, &namespaces, last_endpoint, panic_threshold);
+            let preserve =
+                |machines| settings.removal_limits.preserved(machines, &preserved_before, settings.now);
+            let members = Members::of(service, &namespaces, last_endpoint, preserve);
             let before = previous.and_then(|previous| previous.services.get(&service.key));
             let served = match before {
                 Some(before) if before.is_same(service, &members) => before.clone(),

@@ -128,7 +128,7 @@ impl Entries {
         }
         let text = "no stream of the workload is open";
         entry.set_condition(settings, at, ConditionReason::Disconnected, text, None);
-        let until = || at.now.saturating_add(settings.panic_threshold().window);
+        let until = || at.now.saturating_add(settings.removal_limits().window);
         entry.retention.set_entry_deadline((is_auto && may_be_preserved).then(until));
         self.reconcile(key);
         if is_auto {

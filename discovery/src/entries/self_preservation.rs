@@ -10,7 +10,7 @@ impl Entries {
     /// Updates what the last snapshot preserves, and deletes disconnected entries that it does not
     /// need.
     pub(super) fn set_preserved(&mut self, preserved: BTreeMap<Key, Preserved>) {
-        let end = self.at.now.saturating_add(self.settings.panic_threshold().window);
+        let end = self.at.now.saturating_add(self.settings.removal_limits().window);
         for (key, preserved) in &preserved {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             if *preserved == Preserved::Recovering && self.ownership.owns(&entry.record) {

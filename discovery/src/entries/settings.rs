@@ -62,7 +62,7 @@ impl Default for Settings {
 
 /// Limits on the machines of a service that a snapshot removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PanicThreshold {
+pub struct RemovalLimits {
     /// The value of `--max-silent-percent`.
     pub max_silent_percent: u8,
     /// Machines that become silent within this time became silent at once.
@@ -71,7 +71,7 @@ pub struct PanicThreshold {
     pub max_unhealthy_percent: Option<u8>,
 }
 
-/// Minimum of [`PanicThreshold::window`]: lost peers are detected within 20 s.
+/// Minimum of [`RemovalLimits::window`]: lost peers are detected within 20 s.
 const MIN_WINDOW: Duration = Duration::from_secs(60);
 
 /// The values of `--unknown-policy`.
@@ -97,8 +97,8 @@ pub enum PeerAddressCheck {
 impl Settings {
     /// Returns the limits of snapshots. A certificate that expires ends each stream at its next
     /// report, so the window has two heartbeats.
-    pub fn panic_threshold(&self) -> PanicThreshold {
-        PanicThreshold {
+    pub fn removal_limits(&self) -> RemovalLimits {
+        RemovalLimits {
             max_silent_percent: self.max_silent_percent,
             window: self.heartbeat.saturating_mul(2).max(MIN_WINDOW),
             max_unhealthy_percent: self.max_unhealthy_percent,

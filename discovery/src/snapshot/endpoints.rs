@@ -48,7 +48,7 @@ impl<'a> Members<'a> {
         service: &'a Service,
         namespaces: &'a Namespaces,
         last_endpoint: LastEndpoint,
-        panic_threshold: impl FnOnce(Vec<&'a Workload>) -> Vec<(&'a Key, Preserved)>,
+        preserve: impl FnOnce(Vec<&'a Workload>) -> Vec<(&'a Key, Preserved)>,
     ) -> Self {
         let labels = match &service.source {
             Source::Inline(specs) => {
@@ -62,8 +62,7 @@ impl<'a> Members<'a> {
             Source::Selector(labels) => labels,
         };
         let selected: Vec<&Workload> = namespaces.select(&service.key.namespace, labels).collect();
-        let mut preserved: BTreeMap<&Key, Preserved> =
-            panic_threshold(selected.clone()).into_iter().collect();
+        let mut preserved: BTreeMap<&Key, Preserved> = preserve(selected.clone()).into_iter().collect();
         let loses_last = last_endpoint == LastEndpoint::Keep
             && selected.iter().all(|workload| !workload.served)
             && !preserved.values().any(|preserved| preserved.is_endpoint());

@@ -1,17 +1,17 @@
-//! Decides which silent machines of a service stay endpoints.
+//! Decides which silent or unhealthy machines of a service stay endpoints.
 //!
 //! If many machines become silent within a short time, the network, a certificate or this server is
 //! more likely the cause than the machines, and removing them all would end the service.
 
 use std::collections::BTreeSet;
 
-use crate::entries::{PanicThreshold, Presence, Preserved, Timestamp, Workload};
+use crate::entries::{Presence, Preserved, RemovalLimits, Timestamp, Workload};
 use crate::objects::Key;
 
 /// Fewer silent machines than this are always removed.
 const MIN_SILENT: usize = 3;
 
-impl PanicThreshold {
+impl RemovalLimits {
     fn is_exceeded(&self, silent: usize, machines: usize) -> bool {
         silent >= MIN_SILENT && silent.saturating_mul(100) > times(machines, self.max_silent_percent)
     }

@@ -44,9 +44,9 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
 }
 
 fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
-    let (panic_threshold, now) =
-        (crate::entries::Settings::default().panic_threshold(), Timestamp::from_seconds(1_000));
-    SnapshotSettings { last_endpoint, startup_grace: false, outbound_listeners: None, panic_threshold, now }
+    let (removal_limits, now) =
+        (crate::entries::Settings::default().removal_limits(), Timestamp::from_seconds(1_000));
+    SnapshotSettings { last_endpoint, startup_grace: false, outbound_listeners: None, removal_limits, now }
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {

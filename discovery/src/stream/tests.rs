@@ -57,12 +57,12 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
             });
         }
     }
-    let (panic_threshold, now) = (Settings::default().panic_threshold(), Timestamp::default());
+    let (removal_limits, now) = (Settings::default().removal_limits(), Timestamp::default());
     let settings = SnapshotSettings {
         last_endpoint: LastEndpoint::Remove,
         startup_grace,
         outbound_listeners,
-        panic_threshold,
+        removal_limits,
         now,
     };
     Snapshot::build(&config, &mut workloads.into_iter(), settings, previous)

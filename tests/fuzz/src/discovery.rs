@@ -40,7 +40,7 @@ fn snapshot(endpoints: u8) -> Snapshot {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: endpoints % 2 == 1,
         outbound_listeners: (endpoints > 1).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        panic_threshold: Settings::default().panic_threshold(),
+        removal_limits: Settings::default().removal_limits(),
         now: Timestamp::default(),
     };
     Snapshot::build(&config, &mut std::iter::empty(), settings, None)

@@ -91,7 +91,7 @@ impl Fleet {
             last_endpoint: LastEndpoint::Remove,
             startup_grace: false,
             outbound_listeners: None,
-            panic_threshold: self.settings.panic_threshold(),
+            removal_limits: self.settings.removal_limits(),
             now: self.entries.steady_time(self.now, self.wall()),
         };
         let mut workloads = self.entries.workloads();

@@ -25,7 +25,7 @@ fn snapshot(services: &[Service], previous: Option<&Snapshot>) -> Snapshot {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: false,
         outbound_listeners: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        panic_threshold: Settings::default().panic_threshold(),
+        removal_limits: Settings::default().removal_limits(),
         now: Timestamp::default(),
     };
     let config = Config { services, ..Config::default() };

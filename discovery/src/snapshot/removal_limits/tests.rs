@@ -34,7 +34,7 @@ fn machine(number: usize, word: &str) -> Workload {
 
 /// Returns one letter for each machine: `-` (not preserved), S(ilent), R(ecovering), U(nhealthy),
 /// or r(emoved, but may be preserved later).
-fn preserved(panic_threshold: PanicThreshold, words: &str) -> String {
+fn preserved(removal_limits: RemovalLimits, words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     let machines: Vec<Workload> =
         words.iter().enumerate().map(|(number, word)| machine(number, word)).collect();
@@ -42,7 +42,7 @@ fn preserved(panic_threshold: PanicThreshold, words: &str) -> String {
         machines.iter().zip(&words).any(|(machine, word)| machine.key == *key && word.ends_with('*'))
     };
     let preserved =
-        panic_threshold.preserved(machines.iter().collect(), &preserved_before, Timestamp::from_seconds(NOW));
+        removal_limits.preserved(machines.iter().collect(), &preserved_before, Timestamp::from_seconds(NOW));
     let letter = |machine: &Workload| match preserved.iter().find(|(key, _)| **key == machine.key) {
         None => '-',
         Some((_, Preserved::Silent)) => 'S',
@@ -56,7 +56,7 @@ fn preserved(panic_threshold: PanicThreshold, words: &str) -> String {
 
 #[test]
 fn mass_silence_is_preserved() {
-    let panic_threshold = PanicThreshold {
+    let removal_limits = RemovalLimits {
         max_silent_percent: 25,
         window: Duration::from_secs(60),
         max_unhealthy_percent: None,
@@ -85,16 +85,16 @@ fn mass_silence_is_preserved() {
         ("silent@1000* ok", "R-"),
         ("ok* ok", "--"),
     ] {
-        assert_eq!(preserved(panic_threshold, words), expected, "{words}");
+        assert_eq!(preserved(removal_limits, words), expected, "{words}");
     }
-    let off = PanicThreshold { max_silent_percent: 100, ..panic_threshold };
+    let off = RemovalLimits { max_silent_percent: 100, ..removal_limits };
     assert_eq!(preserved(off, "silent@1000 silent@1000 silent@1000"), "rrr");
 }
 
 #[test]
 fn unhealthy_machines_over_the_limit_stay_endpoints() {
     let window = Duration::from_secs(60);
-    let of = |percent| PanicThreshold { max_silent_percent: 25, window, max_unhealthy_percent: percent };
+    let of = |percent| RemovalLimits { max_silent_percent: 25, window, max_unhealthy_percent: percent };
     for (percent, words, expected) in [
         (None, "bad@1 bad@2 bad@3 bad@4", "----"),
         (Some(50), "bad@1 bad@2 bad@3 bad@4", "--UU"),

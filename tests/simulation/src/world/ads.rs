@@ -23,7 +23,7 @@ impl World {
             last_endpoint: self.plan.last_endpoint,
             startup_grace,
             outbound_listeners: None,
-            panic_threshold: self.plan.settings.panic_threshold(),
+            removal_limits: self.plan.settings.removal_limits(),
             now: wall,
         };
         let Server { entries, config, snapshot: previous, .. } = &*server;

@@ -4,12 +4,12 @@ use crate::objects::{Config, LastEndpoint};
 use crate::snapshot::SnapshotSettings;
 
 fn snapshot(previous: Option<&Snapshot>) -> Snapshot {
-    let (panic_threshold, now) = (Settings::default().panic_threshold(), Timestamp::default());
+    let (removal_limits, now) = (Settings::default().removal_limits(), Timestamp::default());
     let settings = SnapshotSettings {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: false,
         outbound_listeners: None,
-        panic_threshold,
+        removal_limits,
         now,
     };
     Snapshot::build(&Config::default(), &mut std::iter::empty(), settings, previous)
