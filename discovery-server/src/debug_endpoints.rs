@@ -102,7 +102,7 @@ impl MonitoringHandlers {
         let released = released.count();
         let Filter { namespace, group, .. } = filter;
         registry.send(Input::Release { namespace, group }).await;
-        text(StatusCode::OK, format!("released {released} preserved endpoints\n"))
+        text(StatusCode::OK, format!("released {released} endpoints in self-preservation\n"))
     }
 
     async fn page(&self, request: &HttpRequest, loaded: Loaded) -> Response {

@@ -58,7 +58,7 @@ async fn wrong_client_ca_removes_no_machine() {
         let output = output.expect("the command runs");
         (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
     };
-    let released = |number| (Some(0), format!("released {number} preserved endpoints\n"));
+    let released = |number| (Some(0), format!("released {number} endpoints in self-preservation\n"));
     assert_eq!(release(&["--group", "orders"]), released(0));
     assert_eq!(served(&discovery.page("/debug/workloads")), MACHINES);
     assert_eq!(release(&["--namespace", "shop", "--group", "payments"]), released(MACHINES));

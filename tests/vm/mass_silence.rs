@@ -93,7 +93,10 @@ async fn a_wrong_client_ca_removes_no_machine_until_it_is_released() {
 
     silence(&mut fixture, &files).await;
     let released = fixture.discovery.print_workloads(&["release", "--group", GROUP]).await;
-    assert_eq!((released.code, released.stdout.as_str()), (Some(0), "released 3 preserved endpoints\n"));
+    assert_eq!(
+        (released.code, released.stdout.as_str()),
+        (Some(0), "released 3 endpoints in self-preservation\n")
+    );
     fixture.until_endpoints(&[]).await;
     restore(&fixture, &authority, &files).await;
 }

@@ -36,11 +36,12 @@ pub(super) struct Overview {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Counts {
     all: usize,
     served: usize,
     removed: usize,
-    preserved: usize,
+    self_preserved: usize,
     connected: usize,
 }
 
@@ -73,7 +74,7 @@ impl Overview {
             let is_served = workload.endpoint == "served";
             counts.served += usize::from(is_served);
             counts.removed += usize::from(!is_served);
-            counts.preserved += usize::from(workload.self_preserved);
+            counts.self_preserved += usize::from(workload.self_preserved);
             counts.connected += usize::from(workload.agent.as_ref().is_some_and(|agent| agent.connected));
             if let Some(controller) = &workload.controller {
                 *replicas.entry(controller.clone()).or_default() += 1;
@@ -101,7 +102,7 @@ impl Overview {
 
     /// Returns what the page shows without JavaScript.
     pub(super) fn tables(&self, view: &RegistryView) -> Vec<Table> {
-        let Counts { all, served, removed, preserved, connected } = self.counts;
+        let Counts { all, served, removed, self_preserved, connected } = self.counts;
         let row = |name: &str, value: String| vec![Cell::text(name), Cell::text(value)];
         let mut rows = vec![
             row("instance", self.instance.clone()),
@@ -109,7 +110,7 @@ impl Overview {
             row("machines", all.to_string()),
             row("served", served.to_string()),
             row("removed", removed.to_string()),
-            row("preserved", preserved.to_string()),
+            row("in self-preservation", self_preserved.to_string()),
             row("agents connected", connected.to_string()),
             row("streams of Envoys", format!("{}, of which {} are behind", self.all_streams, self.behind)),
         ];
