@@ -2,10 +2,12 @@
 //! its own does this, so that neither a busy nor a hanging agent blocks Envoy.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use agent_output::json_line::EnvoyLines;
@@ -17,16 +19,30 @@ const LINE_LIMIT: usize = 10 * 1024;
 const BUFFER: usize = 8 * 1024;
 /// Stack size of the thread: the buffer, and room for the parser of JSON.
 const STACK_SIZE: usize = 256 * 1024;
-/// Maximum time to wait for the last lines of an Envoy that has exited. A process that Envoy started can
-/// keep the pipe open.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time without output after which the wait for the last lines of an Envoy that has exited ends: a
+/// process that Envoy started can keep the pipe open. It is longer than the second for which
+/// [`stderr::write_when_read`] waits for a blocked stderr.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time to wait for these lines: such a process can write forever.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The thread ends when every process has closed its end of the pipe.
 #[derive(Debug)]
 pub struct LogForwarder {
     ended: CancellationToken,
-    /// When the wait for the last lines ends, once it has begun.
-    finish_by: Option<Instant>,
+    /// Notified after each read.
+    progress: Arc<Notify>,
+    /// Set once the wait for the last lines has begun.
+    wait: Option<Wait>,
+}
+
+/// When the wait for the last lines ends.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    /// If nothing is read until then.
+    idle_by: Instant,
+    /// In any case.
+    finish_by: Instant,
 }
 
 impl LogForwarder {
@@ -35,25 +51,37 @@ impl LogForwarder {
         let (reader, writer) = io::pipe()?;
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
+        let progress = Arc::new(Notify::new());
+        let is_read = Arc::clone(&progress);
         let thread = thread::Builder::new().name("envoy-log".to_owned()).stack_size(STACK_SIZE);
         thread.spawn(move || {
             let _guard = guard;
             let mut stall = Stall::default();
-            forward(reader, |line| stderr::write_when_read(line.as_bytes(), &mut stall));
+            let write = |line: String| stderr::write_when_read(line.as_bytes(), &mut stall);
+            forward(reader, || is_read.notify_one(), write);
         })?;
-        Ok((writer, Self { ended, finish_by: None }))
+        Ok((writer, Self { ended, progress, wait: None }))
     }
 
     /// Waits until all lines of an Envoy that has exited are queued. The future is cancel safe.
     pub async fn finish(&mut self) {
-        let finish_by = *self.finish_by.get_or_insert_with(|| Instant::now() + FINISH_TIMEOUT);
-        // After the timeout another process has the pipe; its lines may still come.
-        let _ = timeout_at(finish_by, self.ended.cancelled()).await;
+        let now = Instant::now();
+        let first = Wait { idle_by: now + IDLE_TIMEOUT, finish_by: now + FINISH_TIMEOUT };
+        let wait = self.wait.get_or_insert(first);
+        loop {
+            let until = wait.idle_by.min(wait.finish_by);
+            tokio::select! {
+                () = self.ended.cancelled() => return,
+                // Another process has the pipe; its lines may still come.
+                () = sleep_until(until) => return,
+                () = self.progress.notified() => wait.idle_by = Instant::now() + IDLE_TIMEOUT,
+            }
+        }
     }
 }
 
-/// Calls `write` with each line as JSON until the end of the output.
-fn forward(mut output: PipeReader, mut write: impl FnMut(String)) {
+/// Calls `write` with each line as JSON until the end of the output, and `read` after each read.
+fn forward(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(String)) {
     let (mut lines, mut line) = (EnvoyLines::default(), Vec::new());
     let mut buffer = [0; BUFFER];
     loop {
@@ -62,6 +90,7 @@ fn forward(mut output: PipeReader, mut write: impl FnMut(String)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Ok(0) | Err(_) => break,
         };
+        read();
         for byte in &buffer[..length] {
             let is_end = *byte == b'\n';
             if !is_end {

@@ -9,11 +9,12 @@ fn messages(output: Vec<u8>) -> Vec<String> {
     let (reader, mut writer) = io::pipe().unwrap();
     let writing = thread::spawn(move || writer.write_all(&output).unwrap());
     let mut found = Vec::new();
-    forward(reader, |line| {
+    let write = |line: String| {
         assert!(line.len() <= stderr::ENVOY_LIMIT);
         let line: Value = serde_json::from_str(&line).unwrap();
         found.push(line["fields"]["message"].as_str().unwrap().to_owned());
-    });
+    };
+    forward(reader, || (), write);
     writing.join().unwrap();
     found
 }
@@ -47,10 +48,28 @@ async fn a_wait_that_is_repeated_keeps_its_deadline() {
     let (writer, mut forwarder) = LogForwarder::start().unwrap();
     let start = Instant::now();
     for _ in 0..10 {
-        if tokio::time::timeout(FINISH_TIMEOUT * 3 / 10, forwarder.finish()).await.is_ok() {
+        if tokio::time::timeout(IDLE_TIMEOUT * 3 / 10, forwarder.finish()).await.is_ok() {
             break;
         }
     }
+    assert_eq!(start.elapsed(), IDLE_TIMEOUT);
+    drop(writer);
+}
+
+/// Output that still comes is awaited, but not forever.
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_a_busy_writer_ends() {
+    let (writer, mut forwarder) = LogForwarder::start().unwrap();
+    let start = Instant::now();
+    let progress = Arc::clone(&forwarder.progress);
+    let busy = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(IDLE_TIMEOUT / 2).await;
+            progress.notify_one();
+        }
+    });
+    forwarder.finish().await;
     assert_eq!(start.elapsed(), FINISH_TIMEOUT);
+    busy.abort();
     drop(writer);
 }
