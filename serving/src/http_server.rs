@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::log_limiter::LogLimiter;
-use crate::shared_pool::Place;
+use crate::shared_pool::Slot;
 pub use body::{Body, Chunks};
 use connections::Connections;
 pub use listener::{Listener, Peer, bind, bind_unix};
@@ -118,7 +118,7 @@ pub struct HttpRequest {
     /// Peer of the connection; no header affects it.
     pub peer: Peer,
     /// Slot of this connection in the limits; the connection is reset when it is evicted.
-    pub slot: Arc<Place>,
+    pub slot: Arc<Slot>,
     pub method: Method,
     /// In origin form: path and query as received.
     pub uri: Uri,

@@ -1,4 +1,4 @@
-//! A [`FairPool`] that tasks share: each has a place, and learns when it is evicted.
+//! A [`FairPool`] that tasks share: each has a slot, and learns when it is evicted.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,9 +19,9 @@ pub struct SharedPool {
     pool: Arc<Mutex<Pool>>,
 }
 
-/// A place in a pool; it is freed on drop.
+/// A slot in a pool; it is freed on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     pool: SharedPool,
     number: u64,
     evicted: CancellationToken,
@@ -37,54 +37,54 @@ impl SharedPool {
         self.pool.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Returns the amount of all places.
+    /// Returns the amount of all slots.
     pub fn used(&self) -> usize {
         self.lock().used()
     }
 
     /// See [`FairPool::open`].
-    pub fn open(&self, source: Option<Source>) -> Place {
-        let Ok(place) = self.place(|pool, _, guard| Ok::<_, Infallible>(pool.open(source, guard)));
-        place
+    pub fn open(&self, source: Option<Source>) -> Slot {
+        let Ok(slot) = self.claim(|pool, _, guard| Ok::<_, Infallible>(pool.open(source, guard)));
+        slot
     }
 
     /// See [`FairPool::admit`].
-    pub fn admit(&self, source: Option<Source>) -> Result<Place, Full> {
-        self.place(|pool, now, guard| pool.admit(source, now, guard))
+    pub fn admit(&self, source: Option<Source>) -> Result<Slot, Full> {
+        self.claim(|pool, now, guard| pool.admit(source, now, guard))
     }
 
     /// See [`FairPool::admit_fairly`].
-    pub fn admit_fairly(&self, source: Option<Source>) -> Result<Place, Full> {
-        self.place(|pool, now, guard| pool.admit_fairly(source, now, guard))
+    pub fn admit_fairly(&self, source: Option<Source>) -> Result<Slot, Full> {
+        self.claim(|pool, now, guard| pool.admit_fairly(source, now, guard))
     }
 
-    fn place<E>(
+    fn claim<E>(
         &self,
         add: impl FnOnce(&mut Pool, Duration, DropGuard) -> Result<u64, E>,
-    ) -> Result<Place, E> {
+    ) -> Result<Slot, E> {
         let evicted = CancellationToken::new();
         let number = add(&mut self.lock(), self.start.elapsed(), evicted.clone().drop_guard())?;
-        Ok(Place { pool: self.clone(), number, evicted })
+        Ok(Slot { pool: self.clone(), number, evicted })
     }
 }
 
-impl Place {
+impl Slot {
     /// See [`FairPool::grow`].
     pub fn grow(&self, amount: usize) -> Result<(), Full> {
         self.pool.lock().grow(self.number, amount, self.pool.start.elapsed())
     }
 
-    /// Waits until this place is evicted.
+    /// Waits until this slot is evicted.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Excludes this place from eviction. Returns false if it has been evicted.
+    /// Excludes this slot from eviction. Returns false if it has been evicted.
     pub fn set_busy(&self) -> bool {
         self.pool.lock().set_idle(self.number, None)
     }
 
-    /// Makes this place evictable after a time.
+    /// Makes this slot evictable after a time.
     pub fn set_idle(&self, after: Duration) {
         self.pool.lock().set_idle(self.number, Some(self.pool.start.elapsed() + after));
     }
@@ -93,7 +93,7 @@ impl Place {
         self.pool.lock().remove(self.number);
     }
 
-    /// Frees this place without evicting its holder.
+    /// Frees this slot without evicting its holder.
     pub fn release(&self) {
         if let Some(guard) = self.pool.lock().remove(self.number) {
             guard.disarm();
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.evict();
     }

@@ -21,7 +21,7 @@ use injector::settings::Settings;
 use injector::{PodOutcome, ProbeResult};
 use pacing::Full;
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
-use serving::shared_pool::{Place, SharedPool};
+use serving::shared_pool::{SharedPool, Slot};
 use serving::source::Source;
 use serving::source_permits::SourcePermits;
 
@@ -151,7 +151,7 @@ impl Handler {
 
 /// Reads a body. The chunks are joined only when all are there, so that an incomplete body costs no
 /// more than its bytes.
-async fn read(mut body: Incoming, memory: &Place) -> Result<Vec<Bytes>, HttpError> {
+async fn read(mut body: Incoming, memory: &Slot) -> Result<Vec<Bytes>, HttpError> {
     let deadline = Instant::now() + BODY_TIMEOUT;
     let (mut chunks, mut length) = (Vec::new(), 0);
     while !body.is_end_stream() {

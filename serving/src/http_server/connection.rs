@@ -22,7 +22,7 @@ use super::connections::Admitted;
 use super::listener::Stream;
 use super::{HttpRequest, Limits, Peer, Response, ResponseTimeout, Server, Stages, Transport};
 use super::{not_found, text};
-use crate::shared_pool::Place;
+use crate::shared_pool::Slot;
 
 /// Maximum number of header fields; more fields are answered with 431.
 const FIELD_LIMIT: usize = 64;
@@ -127,7 +127,7 @@ pub(super) async fn serve<T, H, F>(
 async fn respond<H, F>(
     request: Request<Incoming>,
     peer: Peer,
-    slot: Arc<Place>,
+    slot: Arc<Slot>,
     is_reserved: bool,
     limits: Limits,
     handler: H,

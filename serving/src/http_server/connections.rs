@@ -7,7 +7,7 @@ use pacing::{Full, RateLimiter, SourceLimits};
 use tokio::time::Instant;
 
 use super::Limits;
-use crate::shared_pool::{Place, SharedPool};
+use crate::shared_pool::{SharedPool, Slot};
 use crate::source::Source;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Connections {
 
 #[derive(Debug)]
 pub(super) struct Admitted {
-    pub(super) slot: Arc<Place>,
+    pub(super) slot: Arc<Slot>,
     /// True if the connection may only request the paths that slots are reserved for.
     pub(super) is_reserved: bool,
 }
@@ -65,11 +65,11 @@ impl Connections {
         if let (Some(source), Some(rates)) = (source, &mut self.rates) {
             rates.take(&source, self.start.elapsed()).map_err(|_| Refused::Rate)?;
         }
-        let (place, is_reserved) = match self.open.admit(source) {
-            Ok(place) => (place, false),
+        let (slot, is_reserved) = match self.open.admit(source) {
+            Ok(slot) => (slot, false),
             Err(Full) => (self.reserved.admit(source).map_err(|Full| Refused::Full)?, true),
         };
-        Ok(Admitted { slot: Arc::new(place), is_reserved })
+        Ok(Admitted { slot: Arc::new(slot), is_reserved })
     }
 }
 

@@ -66,8 +66,8 @@ async fn a_stream_sends_the_newest_event_and_ends_when_the_server_closes() {
     let streams = EventStreams::new(1);
     let (sender, receiver) = watch::channel(Bytes::new());
     let closing = CancellationToken::new();
-    let mut response = streams.take().expect("a free place").stream(Events::from(receiver), closing.clone());
-    assert!(streams.take().is_none(), "the only place is taken");
+    let mut response = streams.take().expect("a free slot").stream(Events::from(receiver), closing.clone());
+    assert!(streams.take().is_none(), "the only slot is taken");
     assert_eq!(next(&mut response).await.as_deref(), Some(&b"retry: 2000\n\n"[..]));
     sender.send_replace(event("state", "{\"now\":1}"));
     let sent = next(&mut response).await;
@@ -86,7 +86,7 @@ async fn a_client_that_does_not_read_loses_its_place() {
     let streams = EventStreams::new(1);
     let (sender, receiver) = watch::channel(event("state", 0));
     let response =
-        streams.take().expect("a free place").stream(Events::from(receiver), CancellationToken::new());
+        streams.take().expect("a free slot").stream(Events::from(receiver), CancellationToken::new());
     let mut number = 0;
     while streams.take().is_none() {
         number += 1;
