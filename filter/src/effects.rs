@@ -102,3 +102,6 @@ fn reset(host: &mut impl Host) -> Action {
     host.reset();
     Action::Pause
 }
+
+#[cfg(test)]
+mod tests;
