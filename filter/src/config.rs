@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use probe::{Clusters, ConfigError, Connection, PluginConfig, ProxyPorts};
 
-use crate::places::Places;
+use crate::permits::Permits;
 use crate::prober_plan::ProberPlan;
 use crate::stats::ProberStats;
 
@@ -36,7 +36,7 @@ pub struct DeclaredProbe {
     /// The counters and the last result of this probe.
     pub stats: ProberStats,
     /// Limits the probes in flight.
-    pub places: Places,
+    pub permits: Permits,
 }
 
 impl Config {
@@ -63,7 +63,11 @@ impl Config {
                 let plan = ProberPlan::new(path, prober, &pod_host, connection);
                 (
                     path.to_string().into_bytes(),
-                    Rc::new(DeclaredProbe { plan, stats: ProberStats::default(), places: Places::default() }),
+                    Rc::new(DeclaredProbe {
+                        plan,
+                        stats: ProberStats::default(),
+                        permits: Permits::default(),
+                    }),
                 )
             })
             .collect();

@@ -8,7 +8,7 @@
 //! [`config`] holds the plans of all probers; [`stream`] is the state machine of one HTTP stream;
 //! [`decision`] holds its decisions about requests, responses and bodies; [`envoy_error`] derives
 //! the reason of a failure from Envoy's response details; [`host`] carries out what the state machine
-//! decides; [`metrics`] records results; [`stats`] decides what is logged; [`places`] limits the probes
+//! decides; [`metrics`] records results; [`stats`] decides what is logged; [`permits`] limits the probes
 //! in flight. These modules do no I/O.
 //! `wasm` calls Envoy and is compiled for wasm32 only.
 
@@ -22,7 +22,7 @@ pub mod effects;
 pub mod envoy_error;
 pub mod host;
 pub mod metrics;
-pub mod places;
+pub mod permits;
 pub mod prober_plan;
 pub mod recorder;
 pub mod stats;

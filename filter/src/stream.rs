@@ -12,7 +12,7 @@ use crate::decision::{
     self, BodyFilter, Callout, CalloutResult, CalloutSize, ChunkEdit, FirstRequest, ProbeMatch,
     ProbeResponse, RedirectRequest,
 };
-use crate::places::Place;
+use crate::permits::Permit;
 use crate::prober_plan::{self, HeaderPairs};
 
 mod orphans;
@@ -68,12 +68,12 @@ enum State {
     AwaitsCallout(Option<u64>),
 }
 
-/// A probe in flight. Dropping it frees its place.
+/// A probe in flight. Dropping it frees its permit.
 #[derive(Debug)]
 struct InFlight {
     config: Rc<Config>,
     probe: Rc<DeclaredProbe>,
-    place: Place,
+    permit: Permit,
     user_agent: Vec<u8>,
     /// The request of the current callout; `None` for a gRPC check.
     redirect: Option<RedirectRequest>,
@@ -83,7 +83,7 @@ struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.probe.places.free(&self.place);
+        self.probe.permits.free(&self.permit);
     }
 }
 
@@ -120,7 +120,7 @@ impl Stream {
                 return Effect::RefuseHook { client, probe };
             }
         }
-        let Some(place) = probe.places.take(|| config::without_port(&client()).to_vec()) else {
+        let Some(permit) = probe.permits.take(|| config::without_port(&client()).to_vec()) else {
             return ended(ProbeResponse::of(plan, Reason::Busy), Rc::clone(&probe));
         };
         let kubelet = match plan.wants_user_agent() {
@@ -131,7 +131,7 @@ impl Stream {
         let in_flight = InFlight {
             config: Rc::clone(config),
             probe,
-            place,
+            permit,
             user_agent,
             redirect: None,
             is_repeated: false,

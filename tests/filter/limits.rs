@@ -10,7 +10,7 @@ use wasm_host::{Action, Vm};
 use crate::support::{check, clear, get, reply, vm_with_table};
 
 /// The probes that one client may have in flight.
-const CLIENTS_PLACES: usize = 10;
+const CLIENTS_PERMITS: usize = 10;
 
 #[test]
 fn a_request_for_another_path_costs_one_host_call() {
@@ -43,12 +43,12 @@ fn a_routed_probe_costs_eleven_host_calls() {
     }
 }
 
-/// Asserts that a prober accepts [`CLIENTS_PLACES`] requests in flight and rejects the next one, and
-/// that each of them frees its place when it ends by `then`.
+/// Asserts that a prober accepts [`CLIENTS_PERMITS`] requests in flight and rejects the next one, and
+/// that each of them frees its permit when it ends by `then`.
 fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
     let mut vm = vm_with_table();
     for round in 0..3 {
-        let contexts: Vec<u32> = (0..CLIENTS_PLACES)
+        let contexts: Vec<u32> = (0..CLIENTS_PERMITS)
             .map(|_| {
                 let (context, _) = vm.request(get(path), true).unwrap();
                 assert!(vm.stream(context).unwrap().local_reply.is_none(), "{path} round {round}");
@@ -88,9 +88,9 @@ fn too_many_requests_in_flight_are_rejected() {
 }
 
 #[test]
-fn a_response_occupies_a_place_until_its_body_has_ended() {
+fn a_response_holds_a_permit_until_its_body_has_ended() {
     let mut vm = vm_with_table();
-    for _ in 0..CLIENTS_PLACES {
+    for _ in 0..CLIENTS_PERMITS {
         let (context, _) = vm.request(get(HTTP), true).unwrap();
         vm.response(context, headers([(":status", "200")]), false).unwrap();
         vm.response_body(context, b"endless", false).unwrap();
@@ -107,7 +107,7 @@ fn a_response_occupies_a_place_until_its_body_has_ended() {
 #[test]
 fn too_many_hooks_in_flight_are_reset() {
     let mut vm = vm_with_table();
-    for _ in 0..CLIENTS_PLACES {
+    for _ in 0..CLIENTS_PERMITS {
         vm.request(get(HOOK), true).unwrap();
     }
     check(&mut vm, vec![("one more", Scenario::get(HOOK), "reset")]);

@@ -25,7 +25,7 @@ const GRPC: &str = "/app-health/grpc/livez";
 const HOOK: &str = "/app-lifecycle/http/prestopz";
 const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
 /// The probes that one client may have in flight.
-const CLIENTS_PLACES: usize = 10;
+const CLIENTS_PERMITS: usize = 10;
 const SECOND: u64 = 1_000_000_000;
 
 fn config() -> Rc<Config> {
@@ -61,7 +61,7 @@ fn request(stream: &mut Stream, config: &Rc<Config>, path: &str) -> String {
 }
 
 /// Returns the number of further probes that the prober admits.
-fn free_places(config: &Rc<Config>, path: &str) -> usize {
+fn free_permits(config: &Rc<Config>, path: &str) -> usize {
     let mut streams: Vec<Stream> = Vec::new();
     for _ in 0..20 {
         let mut stream = Stream::default();
@@ -138,20 +138,20 @@ fn hooks_answer_only_their_callers() {
         assert_eq!(request(&config(), HOOK), "forward /", "{client}: without a limit");
     }
     assert_eq!(request(&mut Stream::default(), &limited, HOOK), "refuse ");
-    assert_eq!(free_places(&limited, HTTP), CLIENTS_PLACES);
+    assert_eq!(free_permits(&limited, HTTP), CLIENTS_PERMITS);
 }
 
 #[test]
 fn too_many_probes_in_flight_are_rejected() {
     let config = config();
     for (path, expected) in [(HTTP, "reply 429 busy"), (HOOK, "reset busy")] {
-        let mut streams: Vec<Stream> = (0..CLIENTS_PLACES).map(|_| Stream::default()).collect();
+        let mut streams: Vec<Stream> = (0..CLIENTS_PERMITS).map(|_| Stream::default()).collect();
         for stream in &mut streams {
             assert!(request(stream, &config, path).starts_with("forward"), "{path}");
         }
         assert_eq!(request(&mut Stream::default(), &config, path), expected);
         streams.pop();
-        assert_eq!(free_places(&config, path), 1, "a stream that ends frees its place");
+        assert_eq!(free_permits(&config, path), 1, "a stream that ends frees its permit");
     }
 }
 
@@ -165,8 +165,8 @@ fn the_body_of_the_application_is_cleared() {
     assert_eq!(stream.on_response_body(5, false), ChunkEdit::Clear);
     assert_eq!(stream.on_response_body(20_000, false), ChunkEdit::Spaces);
     assert_eq!(
-        free_places(&config, HTTP),
-        CLIENTS_PLACES - 1,
+        free_permits(&config, HTTP),
+        CLIENTS_PERMITS - 1,
         "the probe is in flight until its body has ended"
     );
     assert_eq!(
@@ -175,7 +175,7 @@ fn the_body_of_the_application_is_cleared() {
         "a second response"
     );
     drop(stream);
-    assert_eq!(free_places(&config, HTTP), CLIENTS_PLACES);
+    assert_eq!(free_permits(&config, HTTP), CLIENTS_PERMITS);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn responses_of_a_route() {
         let mut stream = Stream::default();
         request(&mut stream, &config, path);
         assert_eq!(line(stream.on_response_headers(&Table::response("503", [details, failure]))), expected);
-        assert_eq!(free_places(&config, path), CLIENTS_PLACES, "the probe has ended");
+        assert_eq!(free_permits(&config, path), CLIENTS_PERMITS, "the probe has ended");
         assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "continue", "{path}");
     }
 }
@@ -206,7 +206,7 @@ fn failed_effects_end_the_probe() {
         request(&mut stream, &config, path);
         assert_eq!(line(stream.fail(reason)), expected, "{path}");
         assert_eq!(line(stream.fail(reason)), "continue", "the probe has ended already");
-        assert_eq!(free_places(&config, path), CLIENTS_PLACES);
+        assert_eq!(free_permits(&config, path), CLIENTS_PERMITS);
     }
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
@@ -217,7 +217,7 @@ fn failed_effects_end_the_probe() {
 }
 
 proptest! {
-    /// Whatever events arrive in whatever order, a stream that has ended holds no place, and a probe
+    /// Whatever events arrive in whatever order, a stream that has ended holds no permit, and a probe
     /// has at most one result.
     #[test]
     fn any_order_of_events(
@@ -249,7 +249,7 @@ proptest! {
         orphans.add(stream, || 0);
         orphans.expire(|| u64::MAX);
         for path in [HTTP, TCP, GRPC, HOOK, GRPC_HOOK] {
-            prop_assert_eq!(free_places(&config, path), CLIENTS_PLACES);
+            prop_assert_eq!(free_permits(&config, path), CLIENTS_PERMITS);
         }
     }
 }

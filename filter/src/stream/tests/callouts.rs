@@ -70,7 +70,7 @@ fn responses_to_a_grpc_check() {
             request(&mut stream, &config, path);
             stream.callout_started(1);
             assert_eq!(line(stream.on_callout_response(size, envoy)), expected, "{path}");
-            assert_eq!(free_places(&config, path), CLIENTS_PLACES, "{path}");
+            assert_eq!(free_permits(&config, path), CLIENTS_PERMITS, "{path}");
         }
     }
 }
@@ -125,7 +125,7 @@ fn a_grpc_check_over_a_stale_connection_is_repeated_over_a_new_one() {
             stream.callout_started(token);
             assert_eq!(line(stream.on_callout_response(size, &response)), expected, "{path}");
         }
-        assert_eq!(free_places(&config, path), CLIENTS_PLACES, "the probe has ended");
+        assert_eq!(free_permits(&config, path), CLIENTS_PERMITS, "the probe has ended");
     }
 }
 
@@ -139,16 +139,16 @@ fn orphaned_callouts_count_as_in_flight() {
         stream.callout_started(token);
         orphans.add(stream, || token * SECOND);
     }
-    assert_eq!(free_places(&config, GRPC), CLIENTS_PLACES - 3);
+    assert_eq!(free_permits(&config, GRPC), CLIENTS_PERMITS - 3);
     orphans.expire(|| 2 * SECOND);
-    assert_eq!(free_places(&config, GRPC), CLIENTS_PLACES - 3, "the first timeout has just passed");
+    assert_eq!(free_permits(&config, GRPC), CLIENTS_PERMITS - 3, "the first timeout has just passed");
     orphans.expire(|| 2 * SECOND + 1);
-    assert_eq!(free_places(&config, GRPC), CLIENTS_PLACES - 2);
+    assert_eq!(free_permits(&config, GRPC), CLIENTS_PERMITS - 2);
     orphans.expire(|| u64::MAX);
-    assert_eq!(free_places(&config, GRPC), CLIENTS_PLACES);
+    assert_eq!(free_permits(&config, GRPC), CLIENTS_PERMITS);
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
     orphans.add(stream, || panic!("no callout"));
     orphans.expire(|| panic!("no orphan"));
-    assert_eq!(free_places(&config, HTTP), CLIENTS_PLACES);
+    assert_eq!(free_permits(&config, HTTP), CLIENTS_PERMITS);
 }
