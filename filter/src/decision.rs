@@ -12,7 +12,7 @@ use probe::{Reason, Redirect, Request};
 use crate::attributes::{Attribute, Attributes};
 use crate::config::{Config, DeclaredProbe};
 use crate::envoy_error;
-use crate::prober_plan::{Action, HeaderPairs, ProberPlan};
+use crate::prober_plan::{HeaderPairs, PlannedRequest, ProberPlan};
 
 mod body;
 mod callout;
@@ -90,11 +90,11 @@ pub struct Callout<'a> {
 /// Returns the first request of a probe.
 pub fn first_request<'a>(config: &'a Config, plan: &'a ProberPlan, user_agent: &'a [u8]) -> FirstRequest<'a> {
     let headers = plan.headers(user_agent);
-    match &plan.action {
-        Action::Http { destination, .. } | Action::Tcp { destination } => {
+    match &plan.request {
+        PlannedRequest::Http { destination, .. } | PlannedRequest::Tcp { destination } => {
             FirstRequest::Forward { destination, headers }
         }
-        Action::Grpc { message, mode, .. } => {
+        PlannedRequest::Grpc { message, mode, .. } => {
             let cluster = callout::grpc_cluster(config, *mode, plan.connection);
             FirstRequest::Callout(Callout { cluster, headers, body: message, timeout: plan.timeout })
         }
@@ -152,15 +152,15 @@ pub fn on_response(config: &Config, plan: &ProberPlan, envoy: &impl Attributes) 
     if status >= 400 {
         let details = envoy.value(Attribute::CodeDetails).unwrap_or_default();
         let failure = envoy.value(Attribute::TransportFailure).unwrap_or_default();
-        match (&plan.action, envoy_error::from_code_details(&details, &failure)) {
+        match (&plan.request, envoy_error::from_code_details(&details, &failure)) {
             (_, None) => {}
             // The connection was established and then closed; kubelet's TCP probe requires no more.
-            (Action::Tcp { .. }, Some(Reason::Closed)) => return ProbeResponse::reply(Reason::Ok),
+            (PlannedRequest::Tcp { .. }, Some(Reason::Closed)) => return ProbeResponse::reply(Reason::Ok),
             (_, Some(reason)) => return ProbeResponse::of(plan, reason),
         }
     }
-    match &plan.action {
-        Action::Http { request, .. } => {
+    match &plan.request {
+        PlannedRequest::Http { request, .. } => {
             let location = match Redirect::is_redirect_status(status) {
                 true => envoy.location(Attribute::ResponseHeader("location")),
                 false => None,

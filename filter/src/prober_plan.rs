@@ -30,7 +30,7 @@ const FORWARDED_PROTO: &str = "x-forwarded-proto";
 pub struct ProberPlan {
     pub path: ProbePath,
     pub timeout: Duration,
-    pub action: Action,
+    pub request: PlannedRequest,
     /// Whether the connection to the application ends after the first request.
     pub connection: Connection,
     timeout_text: String,
@@ -38,7 +38,7 @@ pub struct ProberPlan {
 
 /// How the filter sends a probe to the application.
 #[derive(Debug)]
-pub enum Action {
+pub enum PlannedRequest {
     /// The filter replaces the headers of kubelet's request, and a route forwards it.
     Http {
         /// The request that kubelet would have sent.
@@ -73,21 +73,21 @@ impl ProberPlan {
         let destination = format!("{pod}:{}", prober.port());
         let is_http_hook = path.kind().is_hook() && matches!(prober.handler, Handler::HttpGet(_));
         let connection = if is_http_hook { Connection::Close } else { connection };
-        let action = match &prober.handler {
+        let request = match &prober.handler {
             Handler::HttpGet(http) => {
                 let request = Request::new(http, &destination);
-                Action::Http {
+                PlannedRequest::Http {
                     target: request.url.request_target(),
                     kind: route_kind(http.scheme, request.declares(FORWARDED_PROTO), connection),
                     request: Box::new(request),
                     destination,
                 }
             }
-            Handler::TcpSocket(_) => Action::Tcp { destination },
-            Handler::Grpc(grpc) => grpc_action(grpc, destination, prober.timeout),
+            Handler::TcpSocket(_) => PlannedRequest::Tcp { destination },
+            Handler::Grpc(grpc) => grpc_request(grpc, destination, prober.timeout),
         };
         let timeout_text = prober.timeout.as_millis().to_string();
-        Self { path: path.clone(), timeout: prober.timeout, action, connection, timeout_text }
+        Self { path: path.clone(), timeout: prober.timeout, request, connection, timeout_text }
     }
 
     /// True for a lifecycle hook. kubelet treats any HTTP response of a hook as success and sets no
@@ -98,17 +98,17 @@ impl ProberPlan {
 
     /// True if the request carries the `User-Agent` of kubelet.
     pub fn wants_user_agent(&self) -> bool {
-        match &self.action {
-            Action::Http { request, .. } => request.user_agent == UserAgent::Kubelet,
-            Action::Tcp { .. } => false,
-            Action::Grpc { .. } => true,
+        match &self.request {
+            PlannedRequest::Http { request, .. } => request.user_agent == UserAgent::Kubelet,
+            PlannedRequest::Tcp { .. } => false,
+            PlannedRequest::Grpc { .. } => true,
         }
     }
 
     /// Returns the request headers for the route, or for the callout of a gRPC probe.
     pub fn headers<'a>(&'a self, user_agent: &'a [u8]) -> HeaderPairs<'a> {
-        match &self.action {
-            Action::Http { request, target, kind, .. } => {
+        match &self.request {
+            PlannedRequest::Http { request, target, kind, .. } => {
                 let mut headers = request_headers(request, target, user_agent, self.connection);
                 if self.connection == Connection::KeepAlive {
                     headers.extend(RETRY);
@@ -122,7 +122,7 @@ impl ProberPlan {
             }
             // The route has `connect_config.allow_post`, so Envoy turns the POST into a TCP
             // connection and sends no byte of the request.
-            Action::Tcp { destination } => vec![
+            PlannedRequest::Tcp { destination } => vec![
                 (b":method", b"POST"),
                 (b":path", b"/"),
                 (b":authority", destination.as_bytes()),
@@ -131,7 +131,7 @@ impl ProberPlan {
                 (KIND_HEADER, b"tcp"),
                 (TIMEOUT_HEADER, self.timeout_text.as_bytes()),
             ],
-            Action::Grpc { destination, scheme, grpc_timeout, .. } => vec![
+            PlannedRequest::Grpc { destination, scheme, grpc_timeout, .. } => vec![
                 (b":method", b"POST"),
                 (b":path", probe::grpc_health::CHECK.as_bytes()),
                 (b":authority", destination.as_bytes()),
@@ -198,8 +198,8 @@ fn route_kind(scheme: Scheme, declares_forwarded_proto: bool, connection: Connec
     }
 }
 
-fn grpc_action(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
-    Action::Grpc {
+fn grpc_request(grpc: &Grpc, destination: String, timeout: Duration) -> PlannedRequest {
+    PlannedRequest::Grpc {
         destination,
         scheme: match grpc.mode {
             GrpcMode::Plaintext => "http",

@@ -10,7 +10,7 @@ use super::{Callout, ProbeResponse, on_status, parse_status};
 use crate::attributes::{Attribute, Attributes};
 use crate::config::Config;
 use crate::envoy_error;
-use crate::prober_plan::{self, Action, ProberPlan};
+use crate::prober_plan::{self, PlannedRequest, ProberPlan};
 
 /// The number of bytes of a redirect's response body that are read, enough to recognize a local
 /// reply of Envoy.
@@ -192,7 +192,7 @@ pub fn repeated_grpc_check<'a>(
     user_agent: &'a [u8],
     timeout: Duration,
 ) -> Option<Callout<'a>> {
-    let Action::Grpc { message, mode, .. } = &plan.action else { return None };
+    let PlannedRequest::Grpc { message, mode, .. } = &plan.request else { return None };
     let cluster = grpc_cluster(config, *mode, Connection::Close);
     Some(Callout { cluster, headers: plan.headers(user_agent), body: message, timeout })
 }

@@ -1,6 +1,6 @@
 use probe::{Connection, PluginConfig, ProbeKind};
 
-use super::{Action, HeaderPairs, ProberPlan, redirect_headers, user_agent};
+use super::{HeaderPairs, PlannedRequest, ProberPlan, redirect_headers, user_agent};
 
 fn plan(prober: &str, pod: &str) -> ProberPlan {
     plan_at("/app-health/app/livez", prober, pod)
@@ -145,14 +145,15 @@ fn destinations() {
         (r#"{"tcpSocket":{"port":65535,"host":"other"}}"#, "10.0.0.5", "10.0.0.5:65535"),
     ] {
         let plan = plan(prober, pod);
-        let (Action::Http { destination: found, .. } | Action::Tcp { destination: found }) = &plan.action
+        let (PlannedRequest::Http { destination: found, .. } | PlannedRequest::Tcp { destination: found }) =
+            &plan.request
         else {
             panic!("{prober}")
         };
         assert_eq!(found, destination, "{prober}");
     }
     let plan = plan(r#"{"grpc":{"port":9000,"service":"s"}}"#, "[fd00::5]");
-    let Action::Grpc { destination, message, .. } = &plan.action else { panic!("grpc") };
+    let PlannedRequest::Grpc { destination, message, .. } = &plan.request else { panic!("grpc") };
     assert_eq!(
         (destination.as_str(), message.as_slice()),
         ("[fd00::5]:9000", b"\0\0\0\0\x03\x0a\x01s".as_slice())
@@ -163,7 +164,7 @@ fn destinations() {
 fn headers_of_redirects() {
     let prober = r#"{"httpGet":{"port":8080,"path":"/a","httpHeaders":[{"name":"X-A","value":"1"}]}}"#;
     let plan = plan(prober, "10.0.0.5");
-    let Action::Http { request, .. } = &plan.action else { panic!("http") };
+    let PlannedRequest::Http { request, .. } = &plan.request else { panic!("http") };
     for (referer, line) in
         [(None, None), (Some("http://10.0.0.5:8080/"), Some("referer: http://10.0.0.5:8080/"))]
     {

@@ -4,7 +4,7 @@ use super::{CalloutResponse, CalloutResult, RedirectRequest, on_grpc_response, o
 use crate::config::Config;
 use crate::decision::ProbeResponse;
 use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply};
-use crate::prober_plan::Action;
+use crate::prober_plan::PlannedRequest;
 
 /// Returns a response with a status and a body only.
 fn response(status: &str, body: &str) -> CalloutResponse {
@@ -140,7 +140,7 @@ fn responses_to_a_redirect() {
 
 /// Returns the request that follows after `requests` requests.
 fn redirect_request(config: &Config, requests: u32) -> RedirectRequest {
-    let Action::Http { request, .. } = &plan(config, HTTP).action else { panic!("http") };
+    let PlannedRequest::Http { request, .. } = &plan(config, HTTP).request else { panic!("http") };
     match Redirect::decide(request, 302, Some(b"/redirect"), 1, &config.pod_ip, &config.proxy_ports) {
         Redirect::Follow(request) => RedirectRequest::new(config, *request, requests),
         other => panic!("{other:?}"),
