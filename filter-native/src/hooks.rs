@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use app_health_filter::effects::Action;
+use app_health_filter::effects::FilterStatus;
 
 use crate::abi::{self, Buffer, EnvoyConfig, EnvoyFilter, Header, LogLevel};
 use crate::module_config::ModuleConfig;
@@ -116,7 +116,7 @@ unsafe extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
 ) -> u32 {
     let event = |stream: &HttpStream| stream.on_request_headers(filter, end_of_stream);
     // SAFETY: see above.
-    headers_status(unsafe { on_event(filter, stream, Action::Pause, event) })
+    headers_status(unsafe { on_event(filter, stream, FilterStatus::Pause, event) })
 }
 
 #[unsafe(no_mangle)]
@@ -127,7 +127,7 @@ unsafe extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
 ) -> u32 {
     // SAFETY: see above.
     headers_status(unsafe {
-        on_event(filter, stream, Action::Pause, |stream| stream.on_response_headers(filter))
+        on_event(filter, stream, FilterStatus::Pause, |stream| stream.on_response_headers(filter))
     })
 }
 
@@ -139,9 +139,9 @@ unsafe extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
 ) -> u32 {
     let event = |stream: &HttpStream| stream.on_response_body(filter, end_of_stream);
     // SAFETY: see above.
-    match unsafe { on_event(filter, stream, Action::Pause, event) } {
-        Action::Continue => CONTINUE,
-        Action::Pause => STOP_ITERATION_NO_BUFFER,
+    match unsafe { on_event(filter, stream, FilterStatus::Pause, event) } {
+        FilterStatus::Continue => CONTINUE,
+        FilterStatus::Pause => STOP_ITERATION_NO_BUFFER,
     }
 }
 
@@ -213,10 +213,10 @@ unsafe extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_reset(
     unsafe { on_event(filter, stream, (), |stream| stream.on_callout_end(filter, id, false)) }
 }
 
-fn headers_status(action: Action) -> u32 {
-    match action {
-        Action::Continue => CONTINUE,
-        Action::Pause => STOP_ALL_ITERATION_AND_WATERMARK,
+fn headers_status(status: FilterStatus) -> u32 {
+    match status {
+        FilterStatus::Continue => CONTINUE,
+        FilterStatus::Pause => STOP_ALL_ITERATION_AND_WATERMARK,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use app_health_filter::config::Config;
 use app_health_filter::decision::CalloutSize;
-use app_health_filter::effects::{self, Action};
+use app_health_filter::effects::{self, FilterStatus};
 use app_health_filter::metrics::{Definition, Metric};
 use app_health_filter::stream::{Effect, Stream};
 
@@ -45,8 +45,8 @@ impl HttpStream {
         }
     }
 
-    pub(crate) fn on_request_headers(&self, filter: EnvoyFilter, end_of_stream: bool) -> Action {
-        let Some(config) = &self.config else { return Action::Continue };
+    pub(crate) fn on_request_headers(&self, filter: EnvoyFilter, end_of_stream: bool) -> FilterStatus {
+        let Some(config) = &self.config else { return FilterStatus::Continue };
         let rejected = take_rejected();
         if rejected > 0 {
             let Definition { id, .. } = self.module.ids.remember(Metric::ConfigRejectedTotal);
@@ -55,12 +55,12 @@ impl HttpStream {
         self.step(filter, None, |stream, envoy| stream.on_request_headers(config, envoy, !end_of_stream))
     }
 
-    pub(crate) fn on_response_headers(&self, filter: EnvoyFilter) -> Action {
+    pub(crate) fn on_response_headers(&self, filter: EnvoyFilter) -> FilterStatus {
         self.step(filter, None, |stream, envoy| stream.on_response_headers(envoy))
     }
 
-    pub(crate) fn on_response_body(&self, filter: EnvoyFilter, end_of_stream: bool) -> Action {
-        let Ok(mut state) = self.state.try_borrow_mut() else { return Action::Continue };
+    pub(crate) fn on_response_body(&self, filter: EnvoyFilter, end_of_stream: bool) -> FilterStatus {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return FilterStatus::Continue };
         let State { stream, started, .. } = &mut *state;
         let mut envoy = Envoy { filter, ids: self.module.ids, started: *started, callout: None };
         effects::edit_chunk(stream, &mut envoy, filter.response_chunk_size(), end_of_stream)
@@ -101,8 +101,8 @@ impl HttpStream {
         filter: EnvoyFilter,
         callout: Option<&'c Callout>,
         event: impl for<'a> FnOnce(&'a mut Stream, &Envoy<'c>) -> Effect<'a>,
-    ) -> Action {
-        let Ok(mut state) = self.state.try_borrow_mut() else { return Action::Continue };
+    ) -> FilterStatus {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return FilterStatus::Continue };
         let State { stream, started, .. } = &mut *state;
         let mut envoy = Envoy { filter, ids: self.module.ids, started: *started, callout };
         worker::with_recorder(|recorder| effects::run(stream, &mut envoy, recorder, event))

@@ -11,7 +11,7 @@ use crate::stream::{Effect, Stream};
 
 /// What a callback returns to Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FilterStatus {
     Continue,
     Pause,
 }
@@ -23,59 +23,59 @@ pub fn run<H: Host>(
     host: &mut H,
     recorder: &mut Recorder,
     event: impl for<'a> FnOnce(&'a mut Stream, &H) -> Effect<'a>,
-) -> Action {
+) -> FilterStatus {
     let effect = event(stream, host);
     match execute(effect, host, recorder) {
-        Ok(Done::Action(action)) => action,
+        Ok(Done::Status(status)) => status,
         Ok(Done::Called(token)) => {
             stream.callout_started(token);
-            Action::Pause
+            FilterStatus::Pause
         }
         Err(reason) => {
             // A local reply that cannot be sent becomes a reset, so this does not fail again.
             let _ = execute(stream.fail(reason), host, recorder);
-            Action::Pause
+            FilterStatus::Pause
         }
     }
 }
 
 /// Edits a chunk of the response body. If that fails, resets the stream: the application's body must
 /// not leave the Pod.
-pub fn edit_chunk(stream: &mut Stream, host: &mut impl Host, size: usize, end: bool) -> Action {
+pub fn edit_chunk(stream: &mut Stream, host: &mut impl Host, size: usize, end: bool) -> FilterStatus {
     let spaces = match stream.on_response_body(size, end) {
-        ChunkEdit::Keep => return Action::Continue,
+        ChunkEdit::Keep => return FilterStatus::Continue,
         ChunkEdit::Clear => 0,
         ChunkEdit::Spaces => SPACES,
     };
     match host.replace_chunk(size, spaces) {
-        Ok(()) => Action::Continue,
+        Ok(()) => FilterStatus::Continue,
         Err(_) => reset(host),
     }
 }
 
 enum Done {
-    Action(Action),
+    Status(FilterStatus),
     /// A callout with this token was started.
     Called(u64),
 }
 
 fn execute(effect: Effect<'_>, host: &mut impl Host, recorder: &mut Recorder) -> Result<Done, Reason> {
-    let action = match effect {
-        Effect::Continue => Action::Continue,
+    let status = match effect {
+        Effect::Continue => FilterStatus::Continue,
         Effect::Forward { destination, headers } => {
             host.forward(destination, &headers)?;
-            Action::Continue
+            FilterStatus::Continue
         }
         Effect::Callout(callout) => return host.start_callout(&callout).map(Done::Called),
         Effect::ForwardStatus { status, probe, reason } => {
             host.replace_response(status)?;
             recorder.record(&probe, reason, host);
-            Action::Continue
+            FilterStatus::Continue
         }
         Effect::LocalReply { status, probe, reason } => {
             record(probe.as_deref(), reason, host, recorder);
             match host.send_local_reply(status, reason) {
-                Ok(()) => Action::Pause,
+                Ok(()) => FilterStatus::Pause,
                 Err(_) => reset(host),
             }
         }
@@ -88,7 +88,7 @@ fn execute(effect: Effect<'_>, host: &mut impl Host, recorder: &mut Recorder) ->
             reset(host)
         }
     };
-    Ok(Done::Action(action))
+    Ok(Done::Status(status))
 }
 
 fn record(probe: Option<&DeclaredProbe>, reason: Reason, host: &mut impl Host, recorder: &mut Recorder) {
@@ -98,9 +98,9 @@ fn record(probe: Option<&DeclaredProbe>, reason: Reason, host: &mut impl Host, r
     }
 }
 
-fn reset(host: &mut impl Host) -> Action {
+fn reset(host: &mut impl Host) -> FilterStatus {
     host.reset();
-    Action::Pause
+    FilterStatus::Pause
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use probe::Reason;
 
-use super::{Action, edit_chunk, run};
+use super::{FilterStatus, edit_chunk, run};
 use crate::attributes::tests::Table;
 use crate::attributes::{Attribute, Attributes, Unreadable};
 use crate::config::Config;
@@ -108,7 +108,7 @@ struct Exchange {
 
 impl Exchange {
     /// Returns the exchange after its request, and what the callback returned.
-    fn begin(path: &str, client: &str, failing: Option<(&'static str, Reason)>) -> (Self, Action) {
+    fn begin(path: &str, client: &str, failing: Option<(&'static str, Reason)>) -> (Self, FilterStatus) {
         let config = Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let config = Rc::new(config);
         let table = Table::new([
@@ -119,12 +119,12 @@ impl Exchange {
         let envoy = FakeEnvoy { table, failing, calls: Vec::new() };
         let mut exchange = Self { stream: Stream::default(), envoy, recorder: Recorder::default() };
         let Self { stream, envoy, recorder } = &mut exchange;
-        let action =
+        let status =
             run(stream, envoy, recorder, |stream, envoy| stream.on_request_headers(&config, envoy, false));
-        (exchange, action)
+        (exchange, status)
     }
 
-    fn respond(&mut self, status: &str) -> Action {
+    fn respond(&mut self, status: &str) -> FilterStatus {
         self.envoy.table = Table::response(status, []);
         run(&mut self.stream, &mut self.envoy, &mut self.recorder, Stream::on_response_headers)
     }
@@ -138,22 +138,22 @@ fn effects_of_a_request() {
     let gauge = |path| format!("set app_health_probe_success;{path} 0");
     let line = |text: &str| format!("Warn {text}");
     let forward = |path: &str| format!("forward {path} to 10.0.0.5:8080");
-    for (path, client, failing, action, calls) in [
-        ("/", "10.0.0.1:1", None, Action::Continue, vec![]),
-        (HTTP, "10.0.0.1:1", None, Action::Continue, vec![forward("/a")]),
-        (GRPC, "10.0.0.1:1", None, Action::Pause, vec!["callout app_health_grpc".into()]),
+    for (path, client, failing, status, calls) in [
+        ("/", "10.0.0.1:1", None, FilterStatus::Continue, vec![]),
+        (HTTP, "10.0.0.1:1", None, FilterStatus::Continue, vec![forward("/a")]),
+        (GRPC, "10.0.0.1:1", None, FilterStatus::Pause, vec!["callout app_health_grpc".into()]),
         (
             UNDECLARED,
             "10.0.0.1:1",
             None,
-            Action::Pause,
+            FilterStatus::Pause,
             vec!["count app_health_unknown_probes_total".into(), "reply 404 unknown_probe".into()],
         ),
         (
             UNDECLARED,
             "10.0.0.1:1",
             Some(("reply", Reason::Configuration)),
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 "count app_health_unknown_probes_total".into(),
                 "reply 404 unknown_probe".into(),
@@ -164,7 +164,7 @@ fn effects_of_a_request() {
             HOOK,
             "10.0.0.2:1",
             None,
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 counter(hook, "forbidden"),
                 line("hook a/prestopz: forbidden to 10.0.0.2:1, see --allow-from"),
@@ -175,7 +175,7 @@ fn effects_of_a_request() {
             HTTP,
             "10.0.0.1:1",
             Some(("forward", Reason::Configuration)),
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 forward("/a"),
                 counter(http, "configuration"),
@@ -188,7 +188,7 @@ fn effects_of_a_request() {
             HOOK,
             "10.0.0.1:1",
             Some(("forward", Reason::Configuration)),
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 forward("/"),
                 counter(hook, "configuration"),
@@ -201,7 +201,7 @@ fn effects_of_a_request() {
             GRPC,
             "10.0.0.1:1",
             Some(("callout", Reason::Overloaded)),
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 "callout app_health_grpc".into(),
                 counter(grpc, "overloaded"),
@@ -212,18 +212,18 @@ fn effects_of_a_request() {
         ),
     ] {
         let (exchange, found) = Exchange::begin(path, client, failing);
-        assert_eq!((found, exchange.envoy.calls), (action, calls), "{path} {client} {failing:?}");
+        assert_eq!((found, exchange.envoy.calls), (status, calls), "{path} {client} {failing:?}");
     }
 }
 
 #[test]
 fn effects_of_a_response() {
-    for (path, status, failing, action, calls) in [
+    for (path, code, failing, status, calls) in [
         (
             HTTP,
             "200",
             None,
-            Action::Continue,
+            FilterStatus::Continue,
             vec![
                 "status 200",
                 "count app_health_probes_total;container=a;kind=livez;reason=ok",
@@ -234,7 +234,7 @@ fn effects_of_a_response() {
             HTTP,
             "200",
             Some(("status", Reason::Configuration)),
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 "status 200",
                 "count app_health_probes_total;container=a;kind=livez;reason=configuration",
@@ -247,7 +247,7 @@ fn effects_of_a_response() {
             HOOK,
             "101",
             None,
-            Action::Pause,
+            FilterStatus::Pause,
             vec![
                 "count app_health_probes_total;container=a;kind=prestopz;reason=protocol",
                 "set app_health_probe_success;container=a;kind=prestopz 0",
@@ -258,11 +258,11 @@ fn effects_of_a_response() {
     ] {
         let (mut exchange, _) = Exchange::begin(path, "10.0.0.1:1", failing);
         exchange.envoy.calls.clear();
-        let found = exchange.respond(status);
-        assert_eq!(exchange.envoy.calls, calls, "{path} {status} {failing:?}");
-        assert_eq!(found, action, "{path} {status} {failing:?}");
+        let found = exchange.respond(code);
+        assert_eq!(exchange.envoy.calls, calls, "{path} {code} {failing:?}");
+        assert_eq!(found, status, "{path} {code} {failing:?}");
         exchange.envoy.calls.clear();
-        assert_eq!(exchange.respond(status), Action::Continue, "a second response");
+        assert_eq!(exchange.respond(code), FilterStatus::Continue, "a second response");
         assert!(exchange.envoy.calls.is_empty(), "{:?}", exchange.envoy.calls);
     }
 }
@@ -272,7 +272,7 @@ fn effects_of_a_callout() {
     let (Exchange { mut stream, mut envoy, mut recorder }, _) = Exchange::begin(GRPC, "10.0.0.1:1", None);
     assert!(stream.awaits(7), "the stream has the token of its callout");
     envoy.calls.clear();
-    let action = run(&mut stream, &mut envoy, &mut recorder, |stream, envoy| {
+    let status = run(&mut stream, &mut envoy, &mut recorder, |stream, envoy| {
         stream.on_callout_response(CalloutSize::default(), envoy)
     });
     let calls = [
@@ -281,22 +281,22 @@ fn effects_of_a_callout() {
         "Warn probe b/livez: grpc_error",
         "reply 526 grpc_error",
     ];
-    assert_eq!((action, envoy.calls.as_slice()), (Action::Pause, calls.map(str::to_owned).as_slice()));
+    assert_eq!((status, envoy.calls.as_slice()), (FilterStatus::Pause, calls.map(str::to_owned).as_slice()));
 }
 
 #[test]
 fn edits_of_a_chunk() {
-    for (size, failing, action, calls) in [
-        (0, None, Action::Continue, vec![]),
-        (5, None, Action::Continue, vec!["chunk 5 0"]),
-        (20_000, None, Action::Continue, vec!["chunk 20000 10241"]),
-        (5, Some(("chunk", Reason::Configuration)), Action::Pause, vec!["chunk 5 0", "reset"]),
+    for (size, failing, status, calls) in [
+        (0, None, FilterStatus::Continue, vec![]),
+        (5, None, FilterStatus::Continue, vec!["chunk 5 0"]),
+        (20_000, None, FilterStatus::Continue, vec!["chunk 20000 10241"]),
+        (5, Some(("chunk", Reason::Configuration)), FilterStatus::Pause, vec!["chunk 5 0", "reset"]),
     ] {
         let (mut exchange, _) = Exchange::begin(HTTP, "10.0.0.1:1", failing);
         exchange.respond("200");
         exchange.envoy.calls.clear();
         let found = edit_chunk(&mut exchange.stream, &mut exchange.envoy, size, false);
-        assert_eq!(found, action, "{size} {failing:?}");
+        assert_eq!(found, status, "{size} {failing:?}");
         assert_eq!(exchange.envoy.calls, calls, "{size} {failing:?}");
     }
 }

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
-use proxy_wasm::types::{self, BufferType, ContextType};
+use proxy_wasm::types::{self, Action, BufferType, ContextType};
 
 use super::envoy::Envoy;
 use crate::config::Config;
 use crate::decision::CalloutSize;
-use crate::effects::{self, Action};
+use crate::effects::{self, FilterStatus};
 use crate::host::{Host as _, LogLevel};
 use crate::metrics::{self, Metric, MetricsHost as _};
 use crate::recorder::Recorder;
@@ -112,10 +112,10 @@ impl Context for HttpStream {
 }
 
 impl HttpContext for HttpStream {
-    fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> types::Action {
-        let Some(config) = &self.config else { return types::Action::Continue };
+    fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
+        let Some(config) = &self.config else { return Action::Continue };
         let stream = &mut self.stream;
-        action(with_worker(Action::Continue, |Worker { envoy, recorder, orphans }| {
+        action(with_worker(FilterStatus::Continue, |Worker { envoy, recorder, orphans }| {
             orphans.expire(|| envoy.now());
             effects::run(stream, envoy, recorder, |stream, envoy| {
                 stream.on_request_headers(config, envoy, !end_of_stream)
@@ -123,14 +123,14 @@ impl HttpContext for HttpStream {
         }))
     }
 
-    fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> types::Action {
-        action(with_worker(Action::Continue, |Worker { envoy, recorder, .. }| {
+    fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        action(with_worker(FilterStatus::Continue, |Worker { envoy, recorder, .. }| {
             effects::run(&mut self.stream, envoy, recorder, Stream::on_response_headers)
         }))
     }
 
-    fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> types::Action {
-        action(with_worker(Action::Continue, |Worker { envoy, .. }| {
+    fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
+        action(with_worker(FilterStatus::Continue, |Worker { envoy, .. }| {
             effects::edit_chunk(&mut self.stream, envoy, size, end_of_stream)
         }))
     }
@@ -143,9 +143,9 @@ impl Drop for HttpStream {
     }
 }
 
-fn action(action: Action) -> types::Action {
-    match action {
-        Action::Continue => types::Action::Continue,
-        Action::Pause => types::Action::Pause,
+fn action(status: FilterStatus) -> Action {
+    match status {
+        FilterStatus::Continue => Action::Continue,
+        FilterStatus::Pause => Action::Pause,
     }
 }
