@@ -36,7 +36,7 @@ pub struct DeclaredProbe {
     /// The counters and the last result of this probe.
     pub stats: ProberStats,
     /// Limits the probes in flight.
-    pub permits: Permits,
+    pub permits: Rc<Permits>,
 }
 
 impl Config {
@@ -61,14 +61,8 @@ impl Config {
             .iter()
             .map(|(path, prober)| {
                 let plan = ProberPlan::new(path, prober, &pod_host, connection);
-                (
-                    path.to_string().into_bytes(),
-                    Rc::new(DeclaredProbe {
-                        plan,
-                        stats: ProberStats::default(),
-                        permits: Permits::default(),
-                    }),
-                )
+                let probe = DeclaredProbe { plan, stats: ProberStats::default(), permits: Rc::default() };
+                (path.to_string().into_bytes(), Rc::new(probe))
             })
             .collect();
         probes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

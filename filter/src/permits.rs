@@ -1,6 +1,7 @@
 //! The permits for probes in flight of one prober on one worker.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// The permits that any client may take.
 const SHARED: u32 = 8;
@@ -17,26 +18,28 @@ pub struct Permits {
     clients: RefCell<Vec<(Vec<u8>, u32)>>,
 }
 
-/// A permit that is taken until [`Permits::free`] gets it.
+/// A permit for a probe in flight. Dropping it frees it.
 #[derive(Debug)]
-pub enum Permit {
-    Shared,
-    /// One of the permits of the client with this address.
-    Client(Vec<u8>),
+pub struct Permit {
+    permits: Rc<Permits>,
+    /// The address of the client; `None` for a shared permit.
+    client: Option<Vec<u8>>,
 }
 
 impl Permits {
     /// Takes a permit. Returns `None` if there is none for this client. `client` returns its address,
     /// without the port; it is called only if the shared permits are taken.
-    pub fn take(&self, client: impl FnOnce() -> Vec<u8>) -> Option<Permit> {
-        if self.shared.get() < SHARED {
+    pub fn take(self: &Rc<Self>, client: impl FnOnce() -> Vec<u8>) -> Option<Permit> {
+        let client = if self.shared.get() < SHARED {
             self.shared.set(self.shared.get().saturating_add(1));
-            return Some(Permit::Shared);
-        }
-        self.take_of_client(client())
+            None
+        } else {
+            Some(self.take_of_client(client())?)
+        };
+        Some(Permit { permits: Rc::clone(self), client })
     }
 
-    fn take_of_client(&self, client: Vec<u8>) -> Option<Permit> {
+    fn take_of_client(&self, client: Vec<u8>) -> Option<Vec<u8>> {
         let mut clients = self.clients.try_borrow_mut().ok()?;
         let taken: u32 = clients.iter().map(|(_, count)| count).sum();
         if taken >= BEYOND {
@@ -47,16 +50,18 @@ impl Permits {
             Some((_, count)) => *count = count.saturating_add(1),
             None => clients.push((client.clone(), 1)),
         }
-        Some(Permit::Client(client))
+        Some(client)
     }
+}
 
-    /// Frees the permit of a probe that has ended.
-    pub fn free(&self, permit: &Permit) {
-        let Permit::Client(client) = permit else {
-            self.shared.set(self.shared.get().saturating_sub(1));
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let Permits { shared, clients } = &*self.permits;
+        let Some(client) = &self.client else {
+            shared.set(shared.get().saturating_sub(1));
             return;
         };
-        let Ok(mut clients) = self.clients.try_borrow_mut() else { return };
+        let Ok(mut clients) = clients.try_borrow_mut() else { return };
         clients.retain_mut(|(found, count)| {
             if found == client {
                 *count = count.saturating_sub(1);

@@ -73,18 +73,12 @@ enum State {
 struct InFlight {
     config: Rc<Config>,
     probe: Rc<DeclaredProbe>,
-    permit: Permit,
+    _permit: Permit,
     user_agent: Vec<u8>,
     /// The request of the current callout; `None` for a gRPC check.
     redirect: Option<RedirectRequest>,
     /// True after the gRPC check was sent again.
     is_repeated: bool,
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.probe.permits.free(&self.permit);
-    }
 }
 
 impl Stream {
@@ -131,7 +125,7 @@ impl Stream {
         let in_flight = InFlight {
             config: Rc::clone(config),
             probe,
-            permit,
+            _permit: permit,
             user_agent,
             redirect: None,
             is_repeated: false,
