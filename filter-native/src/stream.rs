@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use app_health_filter::config::Config;
-use app_health_filter::decision::CalloutSize;
+use app_health_filter::decision::{CalloutSize, Decision};
 use app_health_filter::effects::{self, FilterStatus};
 use app_health_filter::metrics::{Definition, Metric};
-use app_health_filter::stream::{Effect, Stream};
+use app_health_filter::stream::Stream;
 
 use crate::abi::{EnvoyFilter, Headers};
 use crate::callout::Callout;
@@ -52,11 +52,11 @@ impl HttpStream {
             let Definition { id, .. } = self.module.ids.remember(Metric::ConfigRejectedTotal);
             filter.increment_counter(id, std::iter::empty(), rejected);
         }
-        self.step(filter, None, |stream, envoy| stream.on_request_headers(config, envoy, !end_of_stream))
+        self.step(filter, None, &|stream, envoy| stream.on_request_headers(config, envoy, !end_of_stream))
     }
 
     pub(crate) fn on_response_headers(&self, filter: EnvoyFilter) -> FilterStatus {
-        self.step(filter, None, |stream, envoy| stream.on_response_headers(envoy))
+        self.step(filter, None, &Stream::on_response_headers)
     }
 
     pub(crate) fn on_response_body(&self, filter: EnvoyFilter, end_of_stream: bool) -> FilterStatus {
@@ -85,9 +85,9 @@ impl HttpStream {
     pub(crate) fn on_callout_end(&self, filter: EnvoyFilter, id: u64, is_complete: bool) {
         let callout = self.with_callout(std::mem::take).unwrap_or_default();
         let size = if is_complete { callout.size() } else { CalloutSize::default() };
-        self.step(filter, Some(&callout), |stream, envoy| match stream.awaits(id) {
+        self.step(filter, Some(&callout), &|stream, envoy| match stream.awaits(id) {
             true => stream.on_callout_response(size, envoy),
-            false => Effect::Continue,
+            false => Decision::Continue,
         });
     }
 
@@ -100,7 +100,7 @@ impl HttpStream {
         &self,
         filter: EnvoyFilter,
         callout: Option<&'c Callout>,
-        event: impl for<'a> FnOnce(&'a mut Stream, &Envoy<'c>) -> Effect<'a>,
+        event: &dyn for<'a> Fn(&'a mut Stream, &Envoy<'c>) -> Decision<'a>,
     ) -> FilterStatus {
         let Ok(mut state) = self.state.try_borrow_mut() else { return FilterStatus::Continue };
         let State { stream, started, .. } = &mut *state;

@@ -1,13 +1,12 @@
-//! Carries out the effects of the state machine.
+//! Carries out the decisions of the state machine.
 
 use probe::Reason;
 
-use crate::config::DeclaredProbe;
-use crate::decision::{ChunkEdit, SPACES};
+use crate::decision::{ChunkEdit, Decision, SPACES};
 use crate::host::Host;
 use crate::metrics::Metric;
 use crate::recorder::Recorder;
-use crate::stream::{Effect, Stream};
+use crate::stream::Stream;
 
 /// What a callback returns to Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,27 +15,45 @@ pub enum FilterStatus {
     Pause,
 }
 
-/// Passes an event to the stream and carries out the effect. If that fails, carries out the effect of
-/// the failure.
+/// Passes an event to the stream and carries out the decision. If that fails, carries out the decision
+/// about the failure.
 pub fn run<H: Host>(
     stream: &mut Stream,
     host: &mut H,
     recorder: &mut Recorder,
-    event: impl for<'a> FnOnce(&'a mut Stream, &H) -> Effect<'a>,
+    event: &dyn for<'a> Fn(&'a mut Stream, &H) -> Decision<'a>,
 ) -> FilterStatus {
-    let effect = event(stream, host);
-    match execute(effect, host, recorder) {
-        Ok(Done::Status(status)) => status,
-        Ok(Done::Called(token)) => {
+    let done = match event(stream, host) {
+        Decision::Continue => Ok(FilterStatus::Continue),
+        Decision::Forward { destination, headers } => {
+            host.forward(destination, &headers).map(|()| FilterStatus::Continue)
+        }
+        Decision::Callout(callout) => host.start_callout(&callout).map(|token| {
             stream.callout_started(token);
             FilterStatus::Pause
+        }),
+        Decision::ForwardStatus { status, reason } => host.replace_response(status).map(|()| {
+            record(stream, reason, None, host, recorder);
+            FilterStatus::Continue
+        }),
+        Decision::LocalReply { status, reason } => {
+            record(stream, reason, None, host, recorder);
+            host.send_local_reply(status, reason).map(|()| FilterStatus::Pause).or_else(|_| Ok(reset(host)))
         }
-        Err(reason) => {
-            // A local reply that cannot be sent becomes a reset, so this does not fail again.
-            let _ = execute(stream.fail(reason), host, recorder);
-            FilterStatus::Pause
+        Decision::RefuseHook { client } => {
+            record(stream, Reason::Forbidden, Some(&client), host, recorder);
+            Ok(reset(host))
         }
-    }
+        Decision::Reset(reason) => {
+            record(stream, reason, None, host, recorder);
+            Ok(reset(host))
+        }
+    };
+    done.unwrap_or_else(|reason| {
+        // A local reply that cannot be sent becomes a reset, so this does not fail again.
+        run(stream, host, recorder, &|stream, _| stream.fail(reason));
+        FilterStatus::Pause
+    })
 }
 
 /// Edits a chunk of the response body. If that fails, resets the stream: the application's body must
@@ -53,48 +70,18 @@ pub fn edit_chunk(stream: &mut Stream, host: &mut impl Host, size: usize, end: b
     }
 }
 
-enum Done {
-    Status(FilterStatus),
-    /// A callout with this token was started.
-    Called(u64),
-}
-
-fn execute(effect: Effect<'_>, host: &mut impl Host, recorder: &mut Recorder) -> Result<Done, Reason> {
-    let status = match effect {
-        Effect::Continue => FilterStatus::Continue,
-        Effect::Forward { destination, headers } => {
-            host.forward(destination, &headers)?;
-            FilterStatus::Continue
-        }
-        Effect::Callout(callout) => return host.start_callout(&callout).map(Done::Called),
-        Effect::ForwardStatus { status, probe, reason } => {
-            host.replace_response(status)?;
-            recorder.record(&probe, reason, host);
-            FilterStatus::Continue
-        }
-        Effect::LocalReply { status, probe, reason } => {
-            record(probe.as_deref(), reason, host, recorder);
-            match host.send_local_reply(status, reason) {
-                Ok(()) => FilterStatus::Pause,
-                Err(_) => reset(host),
-            }
-        }
-        Effect::RefuseHook { client, probe } => {
-            recorder.refuse_hook(&probe, &client, host);
-            reset(host)
-        }
-        Effect::Reset { probe, reason } => {
-            record(probe.as_deref(), reason, host, recorder);
-            reset(host)
-        }
-    };
-    Ok(Done::Status(status))
-}
-
-fn record(probe: Option<&DeclaredProbe>, reason: Reason, host: &mut impl Host, recorder: &mut Recorder) {
-    match probe {
-        Some(probe) => recorder.record(probe, reason, host),
-        None => host.count(Metric::UnknownProbesTotal),
+/// Records the result of a request, or that this client may not call the hook.
+fn record(
+    stream: &Stream,
+    reason: Reason,
+    refused: Option<&[u8]>,
+    host: &mut impl Host,
+    recorder: &mut Recorder,
+) {
+    match (stream.probe(), refused) {
+        (Some(probe), None) => recorder.record(probe, reason, host),
+        (Some(probe), Some(client)) => recorder.refuse_hook(probe, client, host),
+        (None, _) => host.count(Metric::UnknownProbesTotal),
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use probe::grpc_health::{GrpcResponse, MAX_RESPONSE_BYTES};
 use probe::{Connection, GrpcMode, Reason, Request};
 
-use super::{Callout, ProbeResponse, on_status, parse_status};
+use super::{Callout, Decision, ProbeRequest, parse_status};
 use crate::attributes::{Attribute, Attributes};
 use crate::config::Config;
 use crate::envoy_error;
-use crate::prober_plan::{self, PlannedRequest, ProberPlan};
+use crate::prober_plan;
 
 /// The number of bytes of a redirect's response body that are read, enough to recognize a local
 /// reply of Envoy.
@@ -19,30 +19,9 @@ const REDIRECT_BODY_BYTES: usize = 256;
 /// may time out a little before the probe's timeout has passed.
 const TIMER_TOLERANCE: Duration = Duration::from_millis(50);
 
-/// Returns the rest of a probe's timeout; `None` if it has passed.
-pub fn remaining(timeout: Duration, elapsed: Duration) -> Option<Duration> {
-    timeout.checked_sub(elapsed).filter(|rest| rest.as_millis() > 0)
-}
-
-/// Returns the callout for a request that follows a redirect.
-pub fn redirect_callout<'a>(
-    config: &'a Config,
-    redirect: &'a RedirectRequest,
-    user_agent: &'a [u8],
-    timeout: Duration,
-) -> Callout<'a> {
-    let RedirectRequest { request, target, destination, .. } = redirect;
-    let cluster = match request.url.scheme.as_slice() {
-        b"https" => &config.clusters.https,
-        _ => &config.clusters.http,
-    };
-    let headers = prober_plan::redirect_headers(request, target, user_agent, destination);
-    Callout { cluster, headers, body: b"", timeout }
-}
-
 /// A request that follows a redirect.
 #[derive(Debug)]
-pub struct RedirectRequest {
+pub(super) struct RedirectRequest {
     request: Request,
     target: Vec<u8>,
     destination: String,
@@ -52,7 +31,7 @@ pub struct RedirectRequest {
 impl RedirectRequest {
     /// Prepares the request that follows after `requests` requests. The port is valid, because
     /// [`probe::Redirect`] has checked it.
-    pub fn new(config: &Config, request: Request, requests: u32) -> Self {
+    fn new(config: &Config, request: Request, requests: u32) -> Self {
         let destination = format!("{}:{}", config.pod_host, request.url.port().unwrap_or(0));
         Self {
             target: request.url.request_target(),
@@ -60,11 +39,6 @@ impl RedirectRequest {
             request,
             requests: requests.saturating_add(1),
         }
-    }
-
-    /// Returns the number of requests of the probe, including this one.
-    pub fn requests(&self) -> u32 {
-        self.requests
     }
 }
 
@@ -79,7 +53,7 @@ pub struct CalloutSize {
 
 /// The result of a callout.
 #[derive(Clone, Debug)]
-pub enum CalloutResult {
+enum CalloutResult {
     /// The callout failed without headers: the response was incomplete at the timeout, too large,
     /// or malformed.
     Failed {
@@ -92,23 +66,23 @@ pub enum CalloutResult {
 /// A response to a callout, either the application's or a local reply of Envoy. Only the fields that
 /// matter for the kind of callout are set.
 #[derive(Clone, Debug, Default)]
-pub struct CalloutResponse {
-    pub status: Option<Vec<u8>>,
-    pub location: Option<Vec<u8>>,
-    pub content_type: Option<Vec<u8>>,
+struct CalloutResponse {
+    status: Option<Vec<u8>>,
+    location: Option<Vec<u8>>,
+    content_type: Option<Vec<u8>>,
     /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
-    pub grpc_status: Option<Vec<u8>>,
+    grpc_status: Option<Vec<u8>>,
     /// The `grpc-message` of the trailers, or of the headers if there are no trailers.
-    pub grpc_message: Option<Vec<u8>>,
+    grpc_message: Option<Vec<u8>>,
     /// The length of the whole body in bytes.
-    pub body_length: usize,
+    body_length: usize,
     /// The first bytes of the body.
-    pub body: Vec<u8>,
+    body: Vec<u8>,
 }
 
 impl CalloutResult {
     /// Reads the result of a gRPC check or of a redirect. `timeout` is the probe's timeout.
-    pub fn read(is_grpc: bool, size: CalloutSize, timeout: Duration, envoy: &impl Attributes) -> Self {
+    fn read(is_grpc: bool, size: CalloutSize, timeout: Duration, envoy: &impl Attributes) -> Self {
         if size.headers == 0 {
             let is_over = |elapsed: Duration| elapsed.saturating_add(TIMER_TOLERANCE) >= timeout;
             return Self::Failed { timed_out: envoy.elapsed().is_some_and(is_over) };
@@ -144,27 +118,104 @@ impl CalloutResult {
     }
 }
 
-/// Decides about the response to a gRPC check.
-pub fn on_grpc_response(plan: &ProberPlan, result: &CalloutResult) -> ProbeResponse {
-    let reason = match result {
-        CalloutResult::Failed { timed_out: true } => Reason::Timeout,
-        CalloutResult::Failed { timed_out: false } => Reason::GrpcError,
-        CalloutResult::Response(response) => {
-            let grpc_status = response.grpc_status.as_deref();
-            let envoy_reason = match grpc_status {
-                Some(b"0") | None => None,
-                Some(_) => response.grpc_message.as_deref().and_then(envoy_error::from_local_reply),
-            };
-            let health = GrpcResponse {
-                content_type: response.content_type.as_deref(),
-                grpc_status,
-                body_length: response.body_length,
-                body: &response.body,
-            };
-            envoy_reason.unwrap_or_else(|| health.reason())
+impl ProbeRequest {
+    /// Decides about the response to the current callout.
+    pub fn on_callout_response(&mut self, size: CalloutSize, envoy: &impl Attributes) -> Decision<'_> {
+        let redirect = self.redirect.take();
+        let result = CalloutResult::read(redirect.is_none(), size, self.probe.plan.timeout, envoy);
+        match &redirect {
+            None => self.on_grpc_response(&result, envoy),
+            Some(redirect) => self.on_redirect_response(redirect, &result, envoy),
         }
+    }
+
+    fn on_grpc_response(&mut self, result: &CalloutResult, envoy: &impl Attributes) -> Decision<'_> {
+        let reason = grpc_reason(result);
+        // The application may have closed a connection that was used before while the request was under
+        // way, so the check is sent once more.
+        let may_be_stale = reason == Reason::Closed && self.probe.plan.connection == Connection::KeepAlive;
+        if !may_be_stale || self.is_repeated {
+            return self.end(reason);
+        }
+        self.is_repeated = true;
+        match self.remaining(envoy) {
+            // The pool of the same cluster may still contain the connection that has just ended.
+            Ok(timeout) => self.send(Connection::Close, timeout),
+            Err(reason) => self.end(reason),
+        }
+    }
+
+    fn on_redirect_response(
+        &mut self,
+        redirect: &RedirectRequest,
+        result: &CalloutResult,
+        envoy: &impl Attributes,
+    ) -> Decision<'_> {
+        let response = match result {
+            CalloutResult::Failed { timed_out: true } => return self.end(Reason::Timeout),
+            CalloutResult::Failed { timed_out: false } => return self.end(Reason::Redirect),
+            CalloutResult::Response(response) => response,
+        };
+        let status = parse_status(response.status.as_deref());
+        // Envoy answers a request with a `content-type` of gRPC in the form of gRPC.
+        let local_reply = match status {
+            502..=504 => Some(response.body.as_slice()),
+            200 => response.grpc_message.as_deref(),
+            _ => None,
+        };
+        if let Some(reason) = local_reply.and_then(envoy_error::from_local_reply) {
+            return self.end(reason);
+        }
+        let RedirectRequest { request, requests, .. } = redirect;
+        let next = self.redirect_of(request, status, response.location.as_deref(), *requests);
+        match self.on_status(status, next, *requests, envoy) {
+            // A callout's response is complete, so no body remains to be forwarded.
+            Decision::ForwardStatus { status, reason } => Decision::LocalReply { status, reason },
+            decision => decision,
+        }
+    }
+
+    /// Follows a redirect after `requests` requests.
+    pub(super) fn follow(
+        &mut self,
+        request: Request,
+        requests: u32,
+        envoy: &impl Attributes,
+    ) -> Decision<'_> {
+        let timeout = match self.remaining(envoy) {
+            Ok(timeout) => timeout,
+            Err(reason) => return self.end(reason),
+        };
+        let redirect = self.redirect.insert(RedirectRequest::new(&self.config, request, requests));
+        let RedirectRequest { request, target, destination, .. } = redirect;
+        let cluster = match request.url.scheme.as_slice() {
+            b"https" => &self.config.clusters.https,
+            _ => &self.config.clusters.http,
+        };
+        let headers = prober_plan::redirect_headers(request, target, &self.user_agent, destination);
+        Decision::Callout(Callout { cluster, headers, body: b"", timeout })
+    }
+}
+
+/// Returns the result of a gRPC check.
+fn grpc_reason(result: &CalloutResult) -> Reason {
+    let response = match result {
+        CalloutResult::Failed { timed_out: true } => return Reason::Timeout,
+        CalloutResult::Failed { timed_out: false } => return Reason::GrpcError,
+        CalloutResult::Response(response) => response,
     };
-    ProbeResponse::of(plan, reason)
+    let grpc_status = response.grpc_status.as_deref();
+    let envoy_reason = match grpc_status {
+        Some(b"0") | None => None,
+        Some(_) => response.grpc_message.as_deref().and_then(envoy_error::from_local_reply),
+    };
+    let health = GrpcResponse {
+        content_type: response.content_type.as_deref(),
+        grpc_status,
+        body_length: response.body_length,
+        body: &response.body,
+    };
+    envoy_reason.unwrap_or_else(|| health.reason())
 }
 
 /// Returns the name of the cluster of a gRPC check.
@@ -175,55 +226,6 @@ pub(super) fn grpc_cluster(config: &Config, mode: GrpcMode, connection: Connecti
         (GrpcMode::Tls, Connection::Close) => &clusters.grpc_tls,
         (GrpcMode::Plaintext, Connection::KeepAlive) => &clusters.reuse_grpc,
         (GrpcMode::Tls, Connection::KeepAlive) => &clusters.reuse_grpc_tls,
-    }
-}
-
-/// Returns true if a connection that was used before may be the cause of a failed gRPC check: the
-/// application may have closed it while the request was under way.
-pub fn may_be_stale(plan: &ProberPlan, response: &ProbeResponse) -> bool {
-    plan.connection == Connection::KeepAlive && response.reason() == Some(Reason::Closed)
-}
-
-/// Returns the callout that repeats a gRPC check over a new connection; `None` for other probes. It
-/// must not use the same cluster, whose pool may still contain the connection that has just ended.
-pub fn repeated_grpc_check<'a>(
-    config: &'a Config,
-    plan: &'a ProberPlan,
-    user_agent: &'a [u8],
-    timeout: Duration,
-) -> Option<Callout<'a>> {
-    let PlannedRequest::Grpc { message, mode, .. } = &plan.request else { return None };
-    let cluster = grpc_cluster(config, *mode, Connection::Close);
-    Some(Callout { cluster, headers: plan.headers(user_agent), body: message, timeout })
-}
-
-/// Decides about the response to a request that followed a redirect.
-pub fn on_redirect_response(
-    config: &Config,
-    plan: &ProberPlan,
-    redirect: &RedirectRequest,
-    result: &CalloutResult,
-) -> ProbeResponse {
-    let response = match result {
-        CalloutResult::Failed { timed_out: true } => return ProbeResponse::of(plan, Reason::Timeout),
-        CalloutResult::Failed { timed_out: false } => return ProbeResponse::of(plan, Reason::Redirect),
-        CalloutResult::Response(response) => response,
-    };
-    let status = parse_status(response.status.as_deref());
-    // Envoy answers a request with a `content-type` of gRPC in the form of gRPC.
-    let local_reply = match status {
-        502..=504 => Some(response.body.as_slice()),
-        200 => response.grpc_message.as_deref(),
-        _ => None,
-    };
-    if let Some(reason) = local_reply.and_then(envoy_error::from_local_reply) {
-        return ProbeResponse::of(plan, reason);
-    }
-    let location = response.location.as_deref();
-    match on_status(config, plan, &redirect.request, redirect.requests, status, location) {
-        // A callout's response is complete, so no body remains to be forwarded.
-        ProbeResponse::ForwardStatus { status, reason } => ProbeResponse::LocalReply { status, reason },
-        response => response,
     }
 }
 

@@ -1,12 +1,10 @@
+use std::rc::Rc;
 use std::time::Duration;
 
 use probe::Reason;
 use proptest::prelude::*;
 
-use super::{
-    FirstRequest, ProbeMatch, ProbeResponse, RedirectRequest, find_probe, first_request, on_response,
-    parse_status, redirect_callout, reject, remaining,
-};
+use super::{Decision, ProbeMatch, ProbeRequest, find_probe, parse_status, reject};
 use crate::attributes::Attribute;
 use crate::attributes::tests::Table;
 use crate::config::Config;
@@ -31,20 +29,24 @@ pub(super) const HOOK: &str = "/app-lifecycle/http/prestopz";
 const TCP_HOOK: &str = "/app-lifecycle/tcp/prestopz";
 pub(super) const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
 
-pub(super) fn config() -> Config {
-    Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+pub(super) fn config() -> Rc<Config> {
+    Rc::new(Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
 }
 
 pub(super) fn plan<'a>(config: &'a Config, path: &str) -> &'a ProberPlan {
     &config.probe(path.as_bytes()).expect(path).plan
 }
 
-pub(super) fn reply(reason: Reason) -> ProbeResponse {
-    ProbeResponse::LocalReply { status: reason.status(), reason }
+pub(super) fn request(config: &Rc<Config>, path: &str) -> ProbeRequest {
+    ProbeRequest::new(config, config.probe(path.as_bytes()).expect(path))
 }
 
-fn stream(status: u16, reason: Reason) -> ProbeResponse {
-    ProbeResponse::ForwardStatus { status, reason }
+pub(super) fn reply(reason: Reason) -> Decision<'static> {
+    Decision::LocalReply { status: reason.status(), reason }
+}
+
+fn stream(status: u16, reason: Reason) -> Decision<'static> {
+    Decision::ForwardStatus { status, reason }
 }
 
 #[test]
@@ -123,6 +125,7 @@ fn requests_that_are_rejected() {
 fn first_requests() {
     let config = config();
     const KUBELET: &[u8] = b"kube-probe/1.36";
+    let envoy = Table::new([(Attribute::RequestHeader("user-agent"), "kube-probe/1.36")]);
     for (path, destination, user_agent) in [
         (HTTP, "10.0.0.5:8080", Some(KUBELET)),
         (HTTPS, "10.0.0.5:8443", Some(KUBELET)),
@@ -130,8 +133,8 @@ fn first_requests() {
         (HOOK, "10.0.0.5:8080", Some(KUBELET)),
     ] {
         let plan = plan(&config, path);
-        let FirstRequest::Forward { destination: found, headers } = first_request(&config, plan, KUBELET)
-        else {
+        let mut request = request(&config, path);
+        let Decision::Forward { destination: found, headers } = request.first_request(&envoy) else {
             panic!("{path}")
         };
         assert_eq!(found, destination, "{path}");
@@ -143,7 +146,8 @@ fn first_requests() {
         [(GRPC, "app_health_grpc", 3), ("/app-health/grpc-tls/livez", "app_health_grpc_tls", 1)]
     {
         let plan = plan(&config, path);
-        let FirstRequest::Callout(callout) = first_request(&config, plan, KUBELET) else { panic!("{path}") };
+        let mut request = request(&config, path);
+        let Decision::Callout(callout) = request.first_request(&envoy) else { panic!("{path}") };
         assert_eq!(
             (callout.cluster, callout.timeout, callout.body),
             (cluster, Duration::from_secs(seconds), &b"\0\0\0\0\0"[..])
@@ -166,13 +170,9 @@ fn route(status: u16, location: Option<&str>, details: &str, failure: &[u8]) -> 
 #[test]
 fn responses_of_the_application() {
     let config = config();
-    let check = |path: &str, status, location: Option<&str>, expected: ProbeResponse| {
+    let check = |path: &str, status, location: Option<&str>, expected: Decision| {
         let envoy = route(status, location, "via_upstream", b"");
-        assert_eq!(
-            on_response(&config, plan(&config, path), &envoy),
-            expected,
-            "{path} {status} {location:?}"
-        );
+        assert_eq!(request(&config, path).on_response(&envoy), expected, "{path} {status} {location:?}");
     };
     for path in [HTTP, HTTPS, HOOK] {
         for status in [200, 201, 204, 299] {
@@ -189,11 +189,11 @@ fn responses_of_the_application() {
     }
     for status in [0, 100, 101, 103, 199, 600, 999] {
         check(HTTP, status, None, reply(Reason::Protocol));
-        check(HOOK, status, None, ProbeResponse::Reset(Reason::Protocol));
+        check(HOOK, status, None, Decision::Reset(Reason::Protocol));
     }
     check(HTTP, 302, Some("/%zz"), reply(Reason::Redirect));
     check(HTTP, 302, Some("http://10.0.0.5:15020/x"), reply(Reason::Redirect));
-    check(HOOK, 302, Some("/%zz"), ProbeResponse::Reset(Reason::Redirect));
+    check(HOOK, 302, Some("/%zz"), Decision::Reset(Reason::Redirect));
     check(TCP, 200, None, reply(Reason::Ok));
     check(TCP_HOOK, 200, None, reply(Reason::Ok));
     for status in [0, 204, 302, 404, 503] {
@@ -224,20 +224,16 @@ fn responses_of_envoy() {
         // A TCP connection that was closed had been established.
         let (tcp, tcp_hook) = match reason {
             Reason::Closed => (reply(Reason::Ok), reply(Reason::Ok)),
-            reason => (reply(reason), ProbeResponse::Reset(reason)),
+            reason => (reply(reason), Decision::Reset(reason)),
         };
         for (path, expected) in [
             (HTTP, reply(reason)),
             (HTTPS, reply(reason)),
-            (HOOK, ProbeResponse::Reset(reason)),
+            (HOOK, Decision::Reset(reason)),
             (TCP, tcp),
             (TCP_HOOK, tcp_hook),
         ] {
-            assert_eq!(
-                on_response(&config, plan(&config, path), &envoy),
-                expected,
-                "{path} {status} {details}"
-            );
+            assert_eq!(request(&config, path).on_response(&envoy), expected, "{path} {status} {details}");
         }
     }
 }
@@ -270,15 +266,16 @@ fn redirects_become_callouts_with_the_remaining_timeout() {
         (HTTP, "/b", 2 * second, None),
         (HTTP, "/b", 3 * second, None),
     ] {
-        let plan = plan(&config, path);
-        let envoy = route(302, Some(location), "", b"");
-        let ProbeResponse::FollowRedirect(request) = on_response(&config, plan, &envoy) else {
-            panic!("{location}")
+        let mut request = request(&config, path);
+        request.first_request(&Table::new([(Attribute::RequestHeader("user-agent"), "kube-probe/1.36")]));
+        let envoy = Table { elapsed: Some(elapsed), ..route(302, Some(location), "", b"") };
+        let call = match request.on_response(&envoy) {
+            Decision::Callout(call) => Some(call),
+            decision => {
+                assert_eq!(decision, reply(Reason::Timeout), "{location} {elapsed:?}");
+                None
+            }
         };
-        let next = RedirectRequest::new(&config, *request, 1);
-        assert_eq!(next.requests(), 2);
-        let timeout = remaining(plan.timeout, elapsed);
-        let call = timeout.map(|timeout| redirect_callout(&config, &next, b"kube-probe/1.36", timeout));
         let found = call.as_ref().map(|call| {
             let header = |name: &str| {
                 let value =
@@ -334,6 +331,6 @@ proptest! {
         prop_assume!(details != "via_upstream");
         let config = config();
         let envoy = route(status, None, &details, &failure);
-        prop_assert!(matches!(on_response(&config, plan(&config, HOOK), &envoy), ProbeResponse::Reset(_)));
+        prop_assert!(matches!(request(&config, HOOK).on_response(&envoy), Decision::Reset(_)));
     }
 }

@@ -120,18 +120,18 @@ impl Exchange {
         let mut exchange = Self { stream: Stream::default(), envoy, recorder: Recorder::default() };
         let Self { stream, envoy, recorder } = &mut exchange;
         let status =
-            run(stream, envoy, recorder, |stream, envoy| stream.on_request_headers(&config, envoy, false));
+            run(stream, envoy, recorder, &|stream, envoy| stream.on_request_headers(&config, envoy, false));
         (exchange, status)
     }
 
     fn respond(&mut self, status: &str) -> FilterStatus {
         self.envoy.table = Table::response(status, []);
-        run(&mut self.stream, &mut self.envoy, &mut self.recorder, Stream::on_response_headers)
+        run(&mut self.stream, &mut self.envoy, &mut self.recorder, &Stream::on_response_headers)
     }
 }
 
 #[test]
-fn effects_of_a_request() {
+fn decisions_about_a_request() {
     let counter = |path: &str, reason| format!("count app_health_probes_total;{path};reason={reason}");
     let (http, grpc, hook) =
         ("container=a;kind=livez", "container=b;kind=livez", "container=a;kind=prestopz");
@@ -217,7 +217,7 @@ fn effects_of_a_request() {
 }
 
 #[test]
-fn effects_of_a_response() {
+fn decisions_about_a_response() {
     for (path, code, failing, status, calls) in [
         (
             HTTP,
@@ -268,11 +268,11 @@ fn effects_of_a_response() {
 }
 
 #[test]
-fn effects_of_a_callout() {
+fn decision_about_a_callout() {
     let (Exchange { mut stream, mut envoy, mut recorder }, _) = Exchange::begin(GRPC, "10.0.0.1:1", None);
     assert!(stream.awaits(7), "the stream has the token of its callout");
     envoy.calls.clear();
-    let status = run(&mut stream, &mut envoy, &mut recorder, |stream, envoy| {
+    let status = run(&mut stream, &mut envoy, &mut recorder, &|stream, envoy| {
         stream.on_callout_response(CalloutSize::default(), envoy)
     });
     let calls = [

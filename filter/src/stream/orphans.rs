@@ -1,7 +1,8 @@
 //! Callouts whose downstream stream has ended. proxy-wasm does not cancel them, so they still count as
 //! probes in flight.
 
-use super::{InFlight, State, Stream};
+use super::{State, Stream};
+use crate::permits::Permit;
 
 /// The orphaned callouts of one worker.
 #[derive(Debug, Default)]
@@ -11,7 +12,7 @@ pub struct Orphans(Vec<Orphan>);
 /// callout ends before that, but the SDK reports the end to no stream that has ended.
 #[derive(Debug)]
 struct Orphan {
-    _in_flight: InFlight,
+    _permit: Permit,
     /// In nanoseconds of the host's clock.
     until: u64,
 }
@@ -20,12 +21,14 @@ impl Orphans {
     /// Takes over the callout of a stream that has ended, if there is one. `now` returns
     /// nanoseconds of any clock.
     pub fn add(&mut self, stream: Stream, now: impl FnOnce() -> u64) {
-        let Stream { state: State::AwaitsCallout(Some(_)), in_flight: Some(in_flight) } = stream else {
+        let Stream { state: State::AwaitsCallout(Some(_)), permit: Some(permit), request: Some(request) } =
+            stream
+        else {
             return;
         };
-        let timeout = u64::try_from(in_flight.probe.plan.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let timeout = u64::try_from(request.probe().plan.timeout.as_nanos()).unwrap_or(u64::MAX);
         let until = now().saturating_add(timeout);
-        self.0.push(Orphan { _in_flight: in_flight, until });
+        self.0.push(Orphan { _permit: permit, until });
     }
 
     /// Drops the callouts that have counted for long enough.

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use probe::Reason;
 
-use super::{Effect, Orphans, Stream};
+use super::{Orphans, Stream};
 use crate::attributes::Attribute;
 use crate::attributes::tests::Table;
 use crate::config::Config;
-use crate::decision::{CalloutSize, ChunkEdit};
+use crate::decision::{CalloutSize, ChunkEdit, Decision};
 
 const CONFIG: &str = r#"{"podIP":"10.0.0.5","probers":{
     "/app-health/http/livez":{"httpGet":{"port":8080,"path":"/a"},"timeoutSeconds":2},
@@ -32,32 +32,34 @@ fn config() -> Rc<Config> {
     Rc::new(Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Returns the effect as one line: what the host does, and the recorded result.
-fn line(effect: Effect) -> String {
+/// Returns the decision as one line: what the host does, and the recorded result.
+fn line(decision: Decision) -> String {
     let header = |headers: &[(&[u8], &[u8])], wanted: &str| {
         let value = headers.iter().find(|(name, _)| *name == wanted.as_bytes()).map(|(_, value)| *value);
         String::from_utf8_lossy(value.unwrap_or(b"-")).into_owned()
     };
-    match effect {
-        Effect::Continue => "continue".into(),
-        Effect::Forward { headers, .. } => format!("forward {}", header(&headers, ":path")),
-        Effect::Callout(callout) => {
+    match decision {
+        Decision::Continue => "continue".into(),
+        Decision::Forward { headers, .. } => format!("forward {}", header(&headers, ":path")),
+        Decision::Callout(callout) => {
             let path = header(&callout.headers, ":path");
             format!("callout {} {path} {}ms", callout.cluster, callout.timeout.as_millis())
         }
-        Effect::ForwardStatus { status, reason, .. } => format!("status {status} {}", reason.word()),
-        Effect::LocalReply { status, probe, reason } => {
-            let declared = if probe.is_some() { "" } else { " undeclared" };
-            format!("reply {status} {}{declared}", reason.word())
-        }
-        Effect::RefuseHook { client, .. } => format!("refuse {}", String::from_utf8_lossy(&client)),
-        Effect::Reset { reason, .. } => format!("reset {}", reason.word()),
+        Decision::ForwardStatus { status, reason } => format!("status {status} {}", reason.word()),
+        Decision::LocalReply { status, reason } => format!("reply {status} {}", reason.word()),
+        Decision::RefuseHook { client } => format!("refuse {}", String::from_utf8_lossy(&client)),
+        Decision::Reset(reason) => format!("reset {}", reason.word()),
     }
 }
 
 fn request(stream: &mut Stream, config: &Rc<Config>, path: &str) -> String {
     let head = [(Attribute::RequestHeader(":path"), path), (Attribute::RequestHeader(":method"), "GET")];
     line(stream.on_request_headers(config, &Table::new(head), false))
+}
+
+/// Returns the path of the probe for which the result is recorded.
+fn declared(stream: &Stream) -> Option<String> {
+    stream.probe().map(|probe| probe.plan.path.to_string())
 }
 
 /// Returns the number of further probes that the prober admits.
@@ -75,15 +77,17 @@ fn free_permits(config: &Rc<Config>, path: &str) -> usize {
 #[test]
 fn requests() {
     let config = config();
-    for (path, expected) in [
-        ("/", "continue"),
-        ("/app-health/other/livez", "reply 404 unknown_probe undeclared"),
-        (HTTP, "forward /a"),
-        (TCP, "forward /"),
-        (GRPC, "callout app_health_grpc /grpc.health.v1.Health/Check 1000ms"),
-        (HOOK, "forward /"),
+    for (path, expected, probe) in [
+        ("/", "continue", None),
+        ("/app-health/other/livez", "reply 404 unknown_probe", None),
+        (HTTP, "forward /a", Some(HTTP)),
+        (TCP, "forward /", Some(TCP)),
+        (GRPC, "callout app_health_grpc /grpc.health.v1.Health/Check 1000ms", Some(GRPC)),
+        (HOOK, "forward /", Some(HOOK)),
     ] {
-        assert_eq!(request(&mut Stream::default(), &config, path), expected, "{path}");
+        let mut stream = Stream::default();
+        assert_eq!(request(&mut stream, &config, path), expected, "{path}");
+        assert_eq!(declared(&stream).as_deref(), probe);
     }
     let head = [(Attribute::RequestHeader(":path"), HTTP), (Attribute::RequestHeader(":method"), "GET")];
     let body = line(Stream::default().on_request_headers(&config, &Table::new(head), true));
@@ -94,20 +98,21 @@ fn requests() {
         "reply 405 method"
     );
     assert_eq!(line(Stream::default().on_request_headers(&config, &Table::new([]), false)), "continue");
-    for (path, expected) in
-        [(HTTP, "reset bad_request"), ("/app-health/other/livez", "reset bad_request"), ("/", "continue")]
-    {
+    for (path, expected, probe) in [
+        (HTTP, "reset bad_request", Some(HTTP)),
+        ("/app-health/other/livez", "reset bad_request", None),
+        ("/", "continue", None),
+    ] {
         let content_type = (Attribute::RequestHeader("content-type"), "application/grpc+proto");
         let head = [
             (Attribute::RequestHeader(":path"), path),
             (Attribute::RequestHeader(":method"), "GET"),
             content_type,
         ];
-        assert_eq!(
-            line(Stream::default().on_request_headers(&config, &Table::new(head), false)),
-            expected,
-            "{path}"
-        );
+        let mut stream = Stream::default();
+        let found = line(stream.on_request_headers(&config, &Table::new(head), false));
+        assert_eq!(found, expected, "{path}");
+        assert_eq!(declared(&stream).as_deref(), probe);
     }
 }
 
@@ -189,6 +194,7 @@ fn responses_of_a_route() {
         request(&mut stream, &config, path);
         assert_eq!(line(stream.on_response_headers(&Table::response("503", [details, failure]))), expected);
         assert_eq!(free_permits(&config, path), CLIENTS_PERMITS, "the probe has ended");
+        assert_eq!(declared(&stream).as_deref(), Some(path), "its result can still be recorded");
         assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "continue", "{path}");
     }
 }

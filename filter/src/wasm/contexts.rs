@@ -104,7 +104,7 @@ impl Context for HttpStream {
         }
         let size = CalloutSize { headers, body, trailers };
         with_worker((), |Worker { envoy, recorder, .. }| {
-            effects::run(&mut self.stream, envoy, recorder, |stream, envoy| {
+            effects::run(&mut self.stream, envoy, recorder, &|stream, envoy| {
                 stream.on_callout_response(size, envoy)
             });
         });
@@ -117,7 +117,7 @@ impl HttpContext for HttpStream {
         let stream = &mut self.stream;
         action(with_worker(FilterStatus::Continue, |Worker { envoy, recorder, orphans }| {
             orphans.expire(|| envoy.now());
-            effects::run(stream, envoy, recorder, |stream, envoy| {
+            effects::run(stream, envoy, recorder, &|stream, envoy| {
                 stream.on_request_headers(config, envoy, !end_of_stream)
             })
         }))
@@ -125,7 +125,7 @@ impl HttpContext for HttpStream {
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
         action(with_worker(FilterStatus::Continue, |Worker { envoy, recorder, .. }| {
-            effects::run(&mut self.stream, envoy, recorder, Stream::on_response_headers)
+            effects::run(&mut self.stream, envoy, recorder, &Stream::on_response_headers)
         }))
     }
 

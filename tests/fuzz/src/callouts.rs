@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use app_health_filter::attributes::{Attribute, Attributes, Unreadable};
 use app_health_filter::config::Config;
-use app_health_filter::decision::{Callout, CalloutSize};
-use app_health_filter::stream::{Effect, Stream};
+use app_health_filter::decision::{Callout, CalloutSize, Decision};
+use app_health_filter::stream::Stream;
 
 use crate::filter::check_headers;
 
@@ -125,18 +125,18 @@ pub fn callouts(bytes: &[u8]) {
         let mut envoy = Envoy { path, response: Response::default(), elapsed: Duration::ZERO };
         let mut stream = Stream::default();
         let mut requests = 0;
-        let mut effect = stream.on_request_headers(&config, &envoy, false);
+        let mut decision = stream.on_request_headers(&config, &envoy, false);
         loop {
-            let is_callout = match &effect {
-                Effect::Callout(callout) => {
+            let is_callout = match &decision {
+                Decision::Callout(callout) => {
                     check_callout(callout);
                     true
                 }
-                Effect::Forward { headers, .. } => {
+                Decision::Forward { headers, .. } => {
                     check_headers(headers);
                     false
                 }
-                Effect::ForwardStatus { status, reason, .. } | Effect::LocalReply { status, reason, .. } => {
+                Decision::ForwardStatus { status, reason } | Decision::LocalReply { status, reason } => {
                     assert!((200..=599).contains(status), "{status}");
                     assert_eq!(reason.is_success(), (200..400).contains(status), "{reason:?}: {status}");
                     if path == PATHS[1] {
@@ -144,13 +144,13 @@ pub fn callouts(bytes: &[u8]) {
                     }
                     break;
                 }
-                Effect::Continue | Effect::Reset { .. } | Effect::RefuseHook { .. } => break,
+                Decision::Continue | Decision::Reset(_) | Decision::RefuseHook { .. } => break,
             };
             requests += 1;
             assert!(requests <= REQUESTS, "{requests} requests of one probe");
             let Some(response) = responses.next() else { break };
             envoy = Envoy { path, response, elapsed: envoy.elapsed + Duration::from_millis(100) };
-            effect = if is_callout {
+            decision = if is_callout {
                 stream.callout_started(requests as u64);
                 stream.on_callout_response(envoy.response.size(), &envoy)
             } else {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use app_health_filter::attributes::{Attribute, Attributes, Unreadable};
 use app_health_filter::config::Config;
-use app_health_filter::decision::CalloutSize;
+use app_health_filter::decision::{CalloutSize, Decision};
 use app_health_filter::prober_plan::HeaderPairs;
-use app_health_filter::stream::{Effect, Stream};
+use app_health_filter::stream::Stream;
 
 const CONFIG: &str = r#"{"podIP":"10.0.0.5","reuseConnections":true,"probers":{
     "/app-health/http/livez":{"httpGet":{"port":8080,"path":"/a"},"timeoutSeconds":2},
@@ -87,25 +87,25 @@ pub fn responses(bytes: &[u8]) {
         let envoy = Envoy { path, lines: &lines };
         let mut stream = Stream::default();
         let mut token = 0;
-        let mut effect = stream.on_request_headers(&config, &envoy, false);
+        let mut decision = stream.on_request_headers(&config, &envoy, false);
         while token < STEPS {
             token += 1;
-            match effect {
-                Effect::Forward { headers, .. } => {
+            match decision {
+                Decision::Forward { headers, .. } => {
                     check_headers(&headers);
-                    effect = stream.on_response_headers(&envoy);
+                    decision = stream.on_response_headers(&envoy);
                 }
-                Effect::Callout(callout) => {
+                Decision::Callout(callout) => {
                     check_headers(&callout.headers);
                     assert!(callout.timeout > Duration::ZERO);
                     stream.callout_started(token);
-                    effect = stream.on_callout_response(size, &envoy);
+                    decision = stream.on_callout_response(size, &envoy);
                 }
-                Effect::ForwardStatus { status, .. } | Effect::LocalReply { status, .. } => {
+                Decision::ForwardStatus { status, .. } | Decision::LocalReply { status, .. } => {
                     assert!((200..=599).contains(&status), "{status}");
                     break;
                 }
-                Effect::Continue | Effect::Reset { .. } | Effect::RefuseHook { .. } => break,
+                Decision::Continue | Decision::Reset(_) | Decision::RefuseHook { .. } => break,
             }
         }
         stream.on_response_body(bytes.len(), false);

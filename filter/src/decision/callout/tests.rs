@@ -1,9 +1,10 @@
 use probe::{Reason, Redirect};
 
-use super::{CalloutResponse, CalloutResult, RedirectRequest, on_grpc_response, on_redirect_response};
+use super::{CalloutResponse, CalloutResult, RedirectRequest};
+use crate::attributes::tests::Table;
 use crate::config::Config;
-use crate::decision::ProbeResponse;
-use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply};
+use crate::decision::Decision;
+use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply, request};
 use crate::prober_plan::PlannedRequest;
 
 /// Returns a response with a status and a body only.
@@ -32,9 +33,10 @@ fn responses_to_a_grpc_check() {
             body: body.to_vec(),
             ..CalloutResponse::default()
         });
-        let hook = if reason.is_success() { reply(reason) } else { ProbeResponse::Reset(reason) };
+        let hook = if reason.is_success() { reply(reason) } else { Decision::Reset(reason) };
         for (path, expected) in [(GRPC, reply(reason)), (GRPC_HOOK, hook)] {
-            let answer = on_grpc_response(plan(&config, path), &result);
+            let mut request = request(&config, path);
+            let answer = request.on_grpc_response(&result, &Table::default());
             assert_eq!(answer, expected, "{path} {grpc_status:?} {grpc_message:?} {body:x?}");
         }
     };
@@ -69,12 +71,13 @@ fn responses_to_a_grpc_check() {
     check("text/html", Some("0"), None, &message(1), Reason::GrpcError);
     for (timed_out, reason) in [(true, Reason::Timeout), (false, Reason::GrpcError)] {
         assert_eq!(
-            on_grpc_response(plan(&config, GRPC), &CalloutResult::Failed { timed_out }),
+            request(&config, GRPC).on_grpc_response(&CalloutResult::Failed { timed_out }, &Table::default()),
             reply(reason)
         );
     }
     assert_eq!(
-        on_grpc_response(plan(&config, GRPC), &CalloutResult::Response(response("200", ""))),
+        request(&config, GRPC)
+            .on_grpc_response(&CalloutResult::Response(response("200", "")), &Table::default()),
         reply(Reason::GrpcError)
     );
 }
@@ -83,7 +86,7 @@ fn responses_to_a_grpc_check() {
 fn responses_to_a_redirect() {
     let config = config();
     let connect = "upstream connect error or disconnect/reset before headers. reset reason: ";
-    let ours = |status, reason| ProbeResponse::LocalReply { status, reason };
+    let ours = |status, reason| Decision::LocalReply { status, reason };
     for (status, body, probe, hook) in [
         ("200", "fine", ours(200, Reason::Ok), ours(200, Reason::Ok)),
         ("204", "", ours(204, Reason::Ok), ours(204, Reason::Ok)),
@@ -94,44 +97,44 @@ fn responses_to_a_redirect() {
             "503",
             &format!("{connect}remote connection failure"),
             reply(Reason::Refused),
-            ProbeResponse::Reset(Reason::Refused),
+            Decision::Reset(Reason::Refused),
         ),
         (
             "503",
             &format!("{connect}connection termination"),
             reply(Reason::Closed),
-            ProbeResponse::Reset(Reason::Closed),
+            Decision::Reset(Reason::Closed),
         ),
         (
             "502",
             &format!("{connect}protocol error"),
             reply(Reason::Protocol),
-            ProbeResponse::Reset(Reason::Protocol),
+            Decision::Reset(Reason::Protocol),
         ),
-        ("504", "upstream request timeout", reply(Reason::Timeout), ProbeResponse::Reset(Reason::Timeout)),
+        ("504", "upstream request timeout", reply(Reason::Timeout), Decision::Reset(Reason::Timeout)),
         // An application may send the same text; Envoy sends it with the statuses 502 to 504 only.
         ("500", "upstream request timeout", ours(500, Reason::Application), ours(500, Reason::Application)),
         ("200", "upstream request timeout", ours(200, Reason::Ok), ours(200, Reason::Ok)),
-        ("101", "", reply(Reason::Protocol), ProbeResponse::Reset(Reason::Protocol)),
-        ("x", "", reply(Reason::Protocol), ProbeResponse::Reset(Reason::Protocol)),
+        ("101", "", reply(Reason::Protocol), Decision::Reset(Reason::Protocol)),
+        ("x", "", reply(Reason::Protocol), Decision::Reset(Reason::Protocol)),
     ] {
         for (path, expected) in [(HTTP, probe), (HOOK, hook)] {
-            let answer = on_redirect_response(
-                &config,
-                plan(&config, path),
+            let mut request = request(&config, path);
+            let answer = request.on_redirect_response(
                 &redirect_request(&config, 1),
                 &CalloutResult::Response(response(status, body)),
+                &Table::default(),
             );
             assert_eq!(answer, expected, "{path} {status} {body}");
         }
     }
     for (timed_out, reason) in [(true, Reason::Timeout), (false, Reason::Redirect)] {
-        for (path, expected) in [(HTTP, reply(reason)), (HOOK, ProbeResponse::Reset(reason))] {
-            let answer = on_redirect_response(
-                &config,
-                plan(&config, path),
+        for (path, expected) in [(HTTP, reply(reason)), (HOOK, Decision::Reset(reason))] {
+            let mut request = request(&config, path);
+            let answer = request.on_redirect_response(
                 &redirect_request(&config, 1),
                 &CalloutResult::Failed { timed_out },
+                &Table::default(),
             );
             assert_eq!(answer, expected);
         }
@@ -154,9 +157,16 @@ fn a_probe_has_ten_requests() {
         let redirect = redirect_request(&config, requests);
         let location = Some(b"/next".to_vec());
         let result = CalloutResult::Response(CalloutResponse { location, ..response("302", "") });
-        match on_redirect_response(&config, plan(&config, HTTP), &redirect, &result) {
-            ProbeResponse::FollowRedirect(next) => {
-                assert!(follows && next.url.path == b"/next", "{requests}")
+        let mut request = request(&config, HTTP);
+        match request.on_redirect_response(&redirect, &result, &Table::new([])) {
+            Decision::Callout(next) => {
+                let path = next.headers.iter().find(|(name, _)| *name == b":path");
+                assert!(follows && path.is_some_and(|(_, path)| *path == b"/next"), "{requests}");
+                assert_eq!(
+                    request.redirect.map(|next| next.requests),
+                    Some(requests + 2),
+                    "this and the next"
+                );
             }
             answer => assert_eq!((answer, follows), (reply(Reason::Redirect), false), "{requests}"),
         }
