@@ -171,7 +171,8 @@ impl ProbeRequest {
         self.send(plan.connection, plan.timeout)
     }
 
-    /// Sends the planned request. `connection` and `timeout` are those of a gRPC check.
+    /// Decides how the planned request is sent. `connection` and `timeout` are those of a gRPC check; a
+    /// route has its own.
     fn send(&self, connection: Connection, timeout: Duration) -> Decision<'_> {
         let headers = self.probe.plan.headers(&self.user_agent);
         match &self.probe.plan.request {
@@ -209,12 +210,13 @@ impl ProbeRequest {
                 self.on_status(status, redirect, 1, envoy)
             }
             // Envoy's local 200: the connection was established.
-            _ if status == 200 => Decision::reply(Reason::Ok),
-            _ => self.end(Reason::Configuration),
+            PlannedRequest::Tcp { .. } if status == 200 => Decision::reply(Reason::Ok),
+            PlannedRequest::Tcp { .. } | PlannedRequest::Grpc { .. } => self.end(Reason::Configuration),
         }
     }
 
-    /// Returns what follows the response to `request`, the last of so many `requests` of this probe.
+    /// Returns what follows the response to `request`. `requests` is the number of requests of this probe
+    /// so far, including it.
     fn redirect_of(
         &self,
         request: &Request,
@@ -226,7 +228,7 @@ impl ProbeRequest {
         Redirect::decide(request, status, location, requests, pod_ip, proxy_ports)
     }
 
-    /// Decides about the application's response.
+    /// Decides about the status of the application. `redirect` counts for 300 to 399 only.
     fn on_status(
         &mut self,
         status: u16,

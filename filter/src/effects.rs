@@ -16,7 +16,7 @@ pub enum FilterStatus {
 }
 
 /// Passes an event to the stream and carries out the decision. If that fails, carries out the decision
-/// about the failure.
+/// about the failure. `event` is a trait object so that the filter's file has this function once.
 pub fn run<H: Host>(
     stream: &mut Stream,
     host: &mut H,
@@ -38,7 +38,10 @@ pub fn run<H: Host>(
         }),
         Decision::LocalReply { status, reason } => {
             record(stream, reason, None, host, recorder);
-            host.send_local_reply(status, reason).map(|()| FilterStatus::Pause).or_else(|_| Ok(reset(host)))
+            Ok(match host.send_local_reply(status, reason) {
+                Ok(()) => FilterStatus::Pause,
+                Err(_) => reset(host),
+            })
         }
         Decision::RefuseHook { client } => {
             record(stream, Reason::Forbidden, Some(&client), host, recorder);

@@ -7,9 +7,9 @@
 //! Reading order: [`prober_plan`] prepares the requests of one prober at configuration time;
 //! [`config`] holds the plans of all probers; [`stream`] is the state machine of one HTTP stream;
 //! [`decision`] holds its decisions about requests, responses and bodies; [`envoy_error`] derives
-//! the reason of a failure from Envoy's response details; [`host`] carries out what the state machine
-//! decides; [`metrics`] records results; [`stats`] decides what is logged; [`permits`] limits the probes
-//! in flight. These modules do no I/O.
+//! the reason of a failure from Envoy's response details; [`effects`] carries out a decision, by calls of
+//! a [`host`]; [`metrics`] records results; [`stats`] decides what is logged; [`permits`] limits the
+//! probes in flight. These modules do no I/O.
 //! `wasm` calls Envoy and is compiled for wasm32 only.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
