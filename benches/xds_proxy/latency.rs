@@ -3,8 +3,8 @@
 use kit::quiet_rounds::QuietRounds;
 use kit::report::{Row, median, quantile};
 use kit::vm::envoy_stream::EnvoyStream;
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
 use kit::vm::xds_resources::{assignments, cluster_name};
+use xds::type_url::ENDPOINT;
 
 use crate::route::{Link, Route};
 use crate::{Failure, millis};
@@ -21,10 +21,10 @@ pub(crate) async fn measure(quiet: &mut QuietRounds, rounds: u32, pushes: u32) -
     let mut links = Vec::new();
     for route in Route::ALL {
         let link = Link::start("b-push", route).await;
-        link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(1, ENDPOINTS, 0));
-        let mut stream = link.open(CLUSTER_LOAD_ASSIGNMENT, &[&name]).await;
+        link.server.push(ENDPOINT, assignments(1, ENDPOINTS, 0));
+        let mut stream = link.open(ENDPOINT, &[&name]).await;
         let response = stream.response().await;
-        stream.acknowledge(&response, &[&name]);
+        stream.acknowledge(&response, &[&name]).await;
         block(&link, &mut stream, WARM_UP).await;
         links.push((link, stream));
     }
@@ -51,11 +51,11 @@ async fn block(link: &Link, stream: &mut EnvoyStream, pushes: u32) -> Vec<f64> {
     let name = cluster_name(0);
     let mut times = Vec::new();
     for _ in 0..pushes {
-        link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
-        let begin = link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(1, ENDPOINTS, 0));
+        link.acknowledged(ENDPOINT).await;
+        let begin = link.server.push(ENDPOINT, assignments(1, ENDPOINTS, 0));
         let response = stream.response().await;
         times.push(millis(begin.elapsed()));
-        stream.acknowledge(&response, &[&name]);
+        stream.acknowledge(&response, &[&name]).await;
     }
     times
 }

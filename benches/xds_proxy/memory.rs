@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use kit::report::Row;
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
-use kit::vm::xds_resources::{CLUSTER, assignments, cluster_name, clusters};
+use kit::vm::xds_resources::{assignments, cluster_name, clusters};
 use tokio::time::sleep;
+use xds::type_url::{CLUSTER, ENDPOINT};
 
 use crate::Failure;
 use crate::route::{Link, Route};
@@ -46,20 +46,20 @@ async fn round(route: Route) -> Result<[f64; 3], Failure> {
     link.server.push(CLUSTER, clusters(CLUSTERS));
     let mut stream = link.open(CLUSTER, &[]).await;
     let response = stream.response().await;
-    stream.acknowledge(&response, &[]);
+    stream.acknowledge(&response, &[]).await;
     link.acknowledged(CLUSTER).await;
-    link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, 0));
-    stream.subscribe(CLUSTER_LOAD_ASSIGNMENT, &names);
+    link.server.push(ENDPOINT, assignments(CLUSTERS, ENDPOINTS, 0));
+    stream.subscribe(ENDPOINT, &names).await;
     let response = stream.response().await;
-    stream.acknowledge(&response, &names);
-    link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
+    stream.acknowledge(&response, &names).await;
+    link.acknowledged(ENDPOINT).await;
     sleep(SETTLE).await;
     let idle = process.rss();
     process.reset_peak_rss();
-    link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, PADDING));
+    link.server.push(ENDPOINT, assignments(CLUSTERS, ENDPOINTS, PADDING));
     let response = stream.response().await;
-    stream.acknowledge(&response, &names);
-    link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
+    stream.acknowledge(&response, &names).await;
+    link.acknowledged(ENDPOINT).await;
     Ok([before, idle, process.peak_rss()].map(mib))
 }
 

@@ -4,9 +4,9 @@
 use kit::quiet_rounds::QuietRounds;
 use kit::report::{Row, median, quantile};
 use kit::vm::push_server::PushServer;
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
-use kit::vm::xds_resources::{CLUSTER, assignments, cluster_name, clusters};
+use kit::vm::xds_resources::{assignments, cluster_name, clusters};
 use kit::wait;
+use xds::type_url::{CLUSTER, ENDPOINT};
 
 use crate::route::{Link, Route};
 use crate::{Failure, millis};
@@ -19,14 +19,14 @@ pub(crate) async fn measure(quiet: &mut QuietRounds, rounds: u32) -> Result<Vec<
     let names: Vec<String> = (0..CLUSTERS).map(cluster_name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     link.server.push(CLUSTER, clusters(CLUSTERS));
-    link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, 0));
+    link.server.push(ENDPOINT, assignments(CLUSTERS, ENDPOINTS, 0));
     let mut stream = link.open(CLUSTER, &[]).await;
     let response = stream.response().await;
-    stream.acknowledge(&response, &[]);
-    stream.subscribe(CLUSTER_LOAD_ASSIGNMENT, &names);
+    stream.acknowledge(&response, &[]).await;
+    stream.subscribe(ENDPOINT, &names).await;
     let response = stream.response().await;
-    stream.acknowledge(&response, &names);
-    link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
+    stream.acknowledge(&response, &names).await;
+    link.acknowledged(ENDPOINT).await;
     let mut times = Vec::new();
     for _ in 0..rounds {
         times.push(quiet.round(async || Ok::<_, Failure>(round(&mut link).await)).await?);
@@ -50,7 +50,7 @@ async fn round(link: &mut Link) -> f64 {
     .await;
     link.server = server;
     let last = async || {
-        let requests = [CLUSTER, CLUSTER_LOAD_ASSIGNMENT].map(|of| link.server.first_request(of));
+        let requests = [CLUSTER, ENDPOINT].map(|of| link.server.first_request(of));
         Some(requests[0]?.max(requests[1]?) - link.server.accepted()?)
     };
     millis(wait::until_some(|| "the subscriptions are repeated".to_owned(), last).await)

@@ -7,11 +7,11 @@ use kit::quiet_rounds::QuietRounds;
 use kit::report::{Row, median, quantile};
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::push_server::PushServer;
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
-use kit::vm::xds_resources::{CLUSTER, LISTENER, assignments, clusters};
+use kit::vm::xds_resources::{assignments, clusters};
 use kit::wait;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
+use xds::type_url::{CLUSTER, ENDPOINT, LISTENER};
 
 use crate::route::{flags, stored};
 use crate::{Failure, millis};
@@ -43,7 +43,7 @@ async fn round() -> Result<(f64, f64), Failure> {
     let server = PushServer::listen(([127, 0, 0, 1], 0).into()).await;
     server.push(LISTENER, Vec::new());
     server.push(CLUSTER, clusters(CLUSTERS));
-    server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, 0));
+    server.push(ENDPOINT, assignments(CLUSTERS, ENDPOINTS, 0));
     let address = server.address.to_string();
     let (sidecar, served) = start(Builder::new(NAME), &address).await;
     let (ip, cache) = (sidecar.ip, stored(&sidecar.folder));

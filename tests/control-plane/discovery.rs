@@ -2,6 +2,7 @@
 
 use time::OffsetDateTime;
 use tonic::Code;
+use xds::Variant;
 
 use crate::discovery_support::{
     CDS, CLIENT, Discovery, EDS, GATEWAY, MACHINE, PAYMENTS, Peer, acknowledgement, client, has_machine,
@@ -67,7 +68,7 @@ async fn reports_of_another_identity_are_rejected() {
             Err(status) => status.code(),
             Ok(mut peer) => {
                 // The stream may end before this request is sent.
-                let _ = peer.requests.send(health("injected")).await;
+                let _ = peer.try_send(health("injected")).await;
                 peer.next().await.expect_err(what).code()
             }
         };
@@ -127,7 +128,7 @@ async fn a_nack_is_reported_and_affects_no_other_client() {
     assert_eq!(answer.resources.len(), 1);
     let mut nack = health("no such extension");
     nack.type_url = CDS.to_owned();
-    nack.response_nonce = answer.nonce.clone();
+    nack.nonce = answer.nonce.clone();
     refuses.send(nack).await;
     assert!(refuses.is_quiet().await, "the rejected response is not sent again");
     let view = discovery.page("/debug/workloads");
@@ -150,7 +151,8 @@ async fn memory_per_agent_is_bounded() {
         let mut machine = MACHINE;
         machine[2].1 = &address;
         let first = request(EDS, &[], &machine);
-        let peer = Peer::open_from([127, 9, 1, number], discovery.secure, tls.clone(), first).await;
+        let peer =
+            Peer::open_from([127, 9, 1, number], discovery.secure, tls.clone(), Variant::Sotw, first).await;
         let peer = peer.expect("a stream");
         peer.send(health("")).await;
         peer

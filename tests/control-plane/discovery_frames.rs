@@ -3,15 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prost::Message as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout_at};
+use xds::{Request, Variant};
 
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
-
-const PATH: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
@@ -31,7 +28,7 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Connects, opens the stream with this initial window, and sends the first request.
-    pub(crate) async fn open(address: SocketAddr, window: u32, first: &DiscoveryRequest) -> Self {
+    pub(crate) async fn open(address: SocketAddr, window: u32, first: &Request) -> Self {
         let (read, write) = TcpStream::connect(address).await.expect("a connection").into_split();
         let mut frames = Self { read, write, unread: Vec::new() };
         frames.write.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("room");
@@ -45,13 +42,13 @@ impl Frames {
         };
         let head = [
             vec![0x83, 0x86],
-            text(&[0x04], PATH),
+            text(&[0x04], Variant::Sotw.path()),
             text(&[0x01], "discovery.test"),
             text(&[0x0f, 0x10], "application/grpc"),
             text(b"\x00\x02te", "trailers"),
         ];
         frames.send(HEADERS, END_HEADERS, 1, &head.concat()).await;
-        let message = first.encode_to_vec();
+        let message = first.encode(Variant::Sotw);
         let length = u32::try_from(message.len()).expect("short").to_be_bytes();
         frames.send(DATA, 0, 1, &[&[0], &length[..], &message].concat()).await;
         frames

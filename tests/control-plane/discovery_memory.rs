@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tonic::Code;
+use xds::Variant;
+use xds::type_url::{LISTENER, ROUTE};
 
 use crate::discovery_support::{
     CLIENT, Discovery, EDS, Peer, client, has_machine, health, reporter, request,
 };
-
-const UNKNOWN: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-const OTHER_UNKNOWN: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
 /// Uses a separate account and address for each stream, so that no per-peer limit applies.
 async fn open(discovery: &Discovery, number: usize, metadata: &[(&str, &str)]) -> Peer {
     let uri = format!("spiffe://cluster.local/ns/shop/sa/greedy-{number}");
     let last = u8::try_from(number + 1).expect("few");
     let first = request(EDS, &[], metadata);
-    let opened = Peer::open_from([127, 9, 3, last], discovery.secure, discovery.identity(&uri), first).await;
+    let opened =
+        Peer::open_from([127, 9, 3, last], discovery.secure, discovery.identity(&uri), Variant::Sotw, first)
+            .await;
     opened.expect("a stream")
 }
 
@@ -50,7 +51,7 @@ async fn large_messages() {
         let mut peers = Vec::new();
         for number in 0..PEERS {
             let peer = open(discovery, number, &CLIENT).await;
-            for type_url in [UNKNOWN, OTHER_UNKNOWN] {
+            for type_url in [LISTENER, ROUTE] {
                 peer.send(request(type_url, &[&name], &[])).await;
             }
             peers.push(peer);
@@ -89,7 +90,7 @@ async fn many_types() {
             let mut peer = open(discovery, number, &CLIENT).await;
             for number in 0..33 {
                 let type_url = format!("{number}{}", "t".repeat(64 << 10));
-                let _ = peer.requests.send(request(&type_url, &[], &[])).await;
+                let _ = peer.try_send(request(&type_url, &[], &[])).await;
             }
             let status = loop {
                 if let Err(status) = peer.next().await {

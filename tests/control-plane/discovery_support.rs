@@ -8,22 +8,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{Struct, Value};
-use envoy_types::pb::google::rpc::Status as RpcStatus;
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
+use kit::vm::ads_client::{self, AdsClient};
 use kit::wait;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use serde_json::Value;
 use tokio::net::TcpSocket;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Status, Streaming};
+use tonic::Status;
+use xds::type_url::LISTENER;
+pub(crate) use xds::type_url::{CLUSTER as CDS, ENDPOINT as EDS, HEALTH_INFORMATION as HEALTH};
+use xds::{Node, Request, Response, Variant};
 
 use crate::webhook_support::{self, Ca, page};
 
@@ -32,16 +29,15 @@ pub(crate) fn binary() -> PathBuf {
 }
 /// DNS name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-pub(crate) const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
 /// Name of the assignment that most tests subscribe to.
 pub(crate) const PAY: &str = "outbound|80||pay.shop";
 pub(crate) const PAYMENTS: &str = "spiffe://cluster.local/ns/shop/sa/payments";
 pub(crate) const GATEWAY: &str = "spiffe://cluster.local/ns/shop/sa/gateway";
 pub(crate) const CLIENT: [(&str, &str); 1] = [("NAMESPACE", "shop")];
-/// Maximum size of a response in bytes.
-const ANSWER: usize = 64 << 20;
+/// Flow-control window in bytes.
+const WINDOW: u32 = 2 << 20;
+/// A code of `google.rpc.Code`.
+const INTERNAL: u64 = 13;
 /// How long to wait when no response is expected.
 pub(crate) const SHORT: Duration = Duration::from_millis(700);
 
@@ -208,41 +204,16 @@ pub(crate) fn wait_for_page(folder: &Path, path: &str, wanted: impl Fn(u16, &str
     );
 }
 
-/// Connects over mutual TLS from a source address.
-pub(crate) async fn connect(
-    source: [u8; 4],
-    address: SocketAddr,
-    tls: Arc<ClientConfig>,
-) -> Result<Channel, Status> {
-    let connector = tower::service_fn(move |_| {
-        let tls = TlsConnector::from(tls.clone());
-        async move {
-            let socket = TcpSocket::new_v4()?;
-            socket.bind((source, 0).into())?;
-            let stream = socket.connect(address).await?;
-            stream.set_nodelay(true)?;
-            let name = ServerName::try_from(NAME).expect("a name");
-            Ok::<_, std::io::Error>(TokioIo::new(tls.connect(name, stream).await?))
-        }
-    });
-    let channel = Endpoint::from_static("http://discovery.test").connect_with_connector(connector).await;
-    channel.map_err(|error| Status::unavailable(format!("{error:?}")))
-}
-
 /// An ADS stream.
-pub(crate) struct Peer {
-    pub(crate) requests: mpsc::Sender<DiscoveryRequest>,
-    answers: Streaming<DiscoveryResponse>,
-    _channel: Channel,
-}
+pub(crate) struct Peer(AdsClient);
 
 impl Peer {
     pub(crate) async fn open(
         address: SocketAddr,
         tls: Arc<ClientConfig>,
-        first: DiscoveryRequest,
+        first: Request,
     ) -> Result<Self, Status> {
-        Self::open_from([127, 0, 0, 1], address, tls, first).await
+        Self::open_from([127, 0, 0, 1], address, tls, Variant::Sotw, first).await
     }
 
     /// Like [`Peer::open`], from another local address.
@@ -250,39 +221,51 @@ impl Peer {
         source: [u8; 4],
         address: SocketAddr,
         tls: Arc<ClientConfig>,
-        first: DiscoveryRequest,
+        variant: Variant,
+        first: Request,
     ) -> Result<Self, Status> {
-        let channel = connect(source, address, tls).await?;
-        let (requests, mut receiver) = mpsc::channel(16);
-        requests.send(first).await.expect("room");
-        let outgoing = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
-        let client = AggregatedDiscoveryServiceClient::new(channel.clone());
-        let mut client = client.max_decoding_message_size(ANSWER);
-        let answers = client.stream_aggregated_resources(outgoing).await?.into_inner();
-        Ok(Self { requests, answers, _channel: channel })
+        let connect = async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((source, 0).into())?;
+            let stream = socket.connect(address).await?;
+            stream.set_nodelay(true)?;
+            let name = ServerName::try_from(NAME).expect("a name");
+            TlsConnector::from(tls).connect(name, stream).await
+        };
+        let stream = connect.await.map_err(|error: std::io::Error| Status::unavailable(error.to_string()))?;
+        Ok(Self(AdsClient::open(stream, variant, WINDOW, &first).await?))
     }
 
-    pub(crate) async fn send(&self, request: DiscoveryRequest) {
-        self.requests.send(request).await.expect("the stream is open");
+    pub(crate) async fn send(&self, request: Request) {
+        self.try_send(request).await.expect("the stream is open");
+    }
+
+    /// Sends a request unless the stream has ended.
+    pub(crate) async fn try_send(&self, request: Request) -> Result<(), Status> {
+        self.0.send(&request).await
     }
 
     /// Returns the next response, or the status that ended the stream.
-    pub(crate) async fn next(&mut self) -> Result<DiscoveryResponse, Status> {
-        let answer = timeout(wait::timeout(), self.answers.message()).await.expect("an answer in time")?;
-        answer.ok_or_else(|| Status::ok("ended"))
+    pub(crate) async fn next(&mut self) -> Result<Response, Status> {
+        timeout(wait::timeout(), self.0.next()).await.expect("an answer in time")
     }
 
     /// Returns whether nothing is received for a while.
     pub(crate) async fn is_quiet(&mut self) -> bool {
-        timeout(SHORT, self.answers.message()).await.is_err()
+        timeout(SHORT, self.0.next()).await.is_err()
     }
 
     /// Reads and acknowledges assignments until one is as wanted; returns its bytes.
     pub(crate) async fn assignment(&mut self, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         loop {
             let answer = self.next().await.expect("the stream is open");
-            let bytes = answer.resources[0].value.clone();
-            self.send(acknowledgement(&answer)).await;
+            let bytes = answer.resources[0].any.to_vec();
+            let mut acknowledged = acknowledgement(&answer);
+            if self.0.variant == Variant::Delta {
+                // Names would be requested again.
+                acknowledged.subscription = Bytes::new();
+            }
+            self.send(acknowledged).await;
             if wanted(&bytes) {
                 return bytes;
             }
@@ -290,37 +273,27 @@ impl Peer {
     }
 }
 
-pub(crate) fn acknowledgement(answer: &DiscoveryResponse) -> DiscoveryRequest {
-    DiscoveryRequest {
-        version_info: answer.version_info.clone(),
-        type_url: answer.type_url.clone(),
-        response_nonce: answer.nonce.clone(),
-        resource_names: if answer.type_url == EDS { vec![PAY.to_owned()] } else { Vec::new() },
-        ..DiscoveryRequest::default()
-    }
+pub(crate) fn acknowledgement(answer: &Response) -> Request {
+    let names: &[&str] = if answer.type_url == EDS { &[PAY] } else { &[] };
+    ads_client::acknowledgement(answer, names)
 }
 
-pub(crate) fn request(type_url: &str, names: &[&str], metadata: &[(&str, &str)]) -> DiscoveryRequest {
-    let text = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
-    let fields = metadata.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
-    let node = Node {
-        id: "sidecar~10.0.0.7~vm-7.shop~shop.svc.cluster.local".to_owned(),
-        metadata: Some(Struct { fields }),
-        ..Node::default()
-    };
-    DiscoveryRequest {
-        node: (!metadata.is_empty()).then_some(node),
-        type_url: type_url.to_owned(),
-        resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..DiscoveryRequest::default()
-    }
+pub(crate) fn request(type_url: &str, names: &[&str], metadata: &[(&str, &str)]) -> Request {
+    let node =
+        (!metadata.is_empty()).then(|| node("sidecar~10.0.0.7~vm-7.shop~shop.svc.cluster.local", metadata));
+    Request { node, ..ads_client::request(type_url, names) }
+}
+
+/// Returns an encoded node.
+pub(crate) fn node(id: &str, metadata: &[(&str, &str)]) -> Bytes {
+    let metadata = metadata.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
+    Node { id: id.to_owned(), locality: None, metadata }.encode_identity()
 }
 
 /// Returns a report as Istio's agent sends it; an empty text means healthy.
-pub(crate) fn health(text: &str) -> DiscoveryRequest {
-    let error_detail =
-        (!text.is_empty()).then(|| RpcStatus { code: 13, message: text.to_owned(), details: Vec::new() });
-    DiscoveryRequest { error_detail, ..request(HEALTH, &[], &[]) }
+pub(crate) fn health(text: &str) -> Request {
+    let error = (!text.is_empty()).then(|| Request::status(INTERNAL, text));
+    Request { error, ..request(HEALTH, &[], &[]) }
 }
 
 /// Node metadata of a machine of the group.
@@ -344,6 +317,6 @@ pub(crate) async fn client(discovery: &Discovery) -> Peer {
 
 /// Opens a stream like Istio's agent, with the first request of its Envoy.
 pub(crate) async fn reporter(discovery: &Discovery) -> Peer {
-    let first = request("type.googleapis.com/envoy.config.listener.v3.Listener", &[], &MACHINE);
+    let first = request(LISTENER, &[], &MACHINE);
     Peer::open(discovery.secure, discovery.identity(PAYMENTS), first).await.expect("a reporter")
 }

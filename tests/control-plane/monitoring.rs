@@ -92,7 +92,7 @@ async fn machine() -> (Discovery, Application, Sidecar) {
 
     let mut client = EnvoyStream::open_tcp(discovery.plaintext(), CDS, &[]).await;
     let response = client.response().await;
-    client.reject(&response, &[], "no such field");
+    client.reject(&response, &[], "no such field").await;
     caller::send(discovery.secure(), b"not TLS").await;
     replace(&certificate.certificate, "not PEM");
     // The counter of the rejected response appears before the client disconnects.

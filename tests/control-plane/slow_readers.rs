@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 use kit::wait;
 use tokio::time::{Instant, sleep};
+use xds::Request;
 
 use crate::discovery_frames::Frames;
 use crate::discovery_support::{
-    CDS, CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, acknowledgement, client, has_machine, health, reporter,
-    request,
+    CDS, CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, acknowledgement, client, has_machine, health, node,
+    reporter, request,
 };
 
 /// An assignment that is larger than a window of 64 KiB.
@@ -39,10 +39,8 @@ spec:
     text
 }
 
-fn first(node: &str, names: &[&str]) -> DiscoveryRequest {
-    let mut first = request(EDS, names, &CLIENT);
-    first.node.as_mut().expect("a node").id = node.to_owned();
-    first
+fn first(id: &str, names: &[&str]) -> Request {
+    Request { node: Some(node(id, &CLIENT)), ..request(EDS, names, &[]) }
 }
 
 /// Starts discovery with the large service.

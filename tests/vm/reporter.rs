@@ -3,10 +3,12 @@
 
 use kit::net;
 use kit::reserved_port::ReservedPort;
-use kit::vm::scripted_ads::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, Script, ScriptedAds, Seen, Variant};
+use kit::vm::scripted_ads::{Script, ScriptedAds, Seen};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use xds::type_url::{ENDPOINT, PROBE};
+use xds::{ReceivedNode, Request, Variant};
 
 use crate::reporter_support::{AgentConfig, last_report_is, report_fields};
 
@@ -28,14 +30,14 @@ async fn assert_istio_messages(name: &str, xds: &str, variant: Variant) {
 
     let seen = server.seen();
     let first = &seen[0];
-    assert_eq!((first.variant, first.type_url.as_str()), (variant, CLUSTER_LOAD_ASSIGNMENT));
-    let (id, user_agent, locality, _) = first.node.clone().expect("a node");
+    assert_eq!((first.variant, &*first.request.type_url), (variant, ENDPOINT));
+    let ReceivedNode { id, program, locality, .. } = first.node.clone().expect("a node");
     let ip = vm.sidecar.ip;
     assert!(
         id.starts_with(&format!("sidecar~{ip}~")) && id.ends_with(".shop~shop.svc.cluster.local"),
         "{id}"
     );
-    assert_eq!((user_agent.as_str(), locality), ("app-health-agent", ["eu", "a", "1"].map(str::to_owned)));
+    assert_eq!((&*program, locality), ("app-health-agent", ["eu", "a", "1"].map(str::to_owned)));
     for (name, value) in [
         ("NAMESPACE", json!("shop")),
         ("SERVICE_ACCOUNT", json!("pay")),
@@ -47,16 +49,16 @@ async fn assert_istio_messages(name: &str, xds: &str, variant: Variant) {
         ("CLUSTER_ID", json!("Kubernetes")),
         ("APP_HEALTH", json!({"version": 1})),
     ] {
-        assert_eq!(first.metadata(name), value, "{name}");
+        assert_eq!(first.metadata[name], value, "{name}");
     }
-    assert_eq!(first.metadata("PROXY_CONFIG")["readinessProbe"]["periodSeconds"], json!(1));
-    for message in &seen {
-        assert_eq!((message.names, message.version.as_str(), message.nonce.as_str()), (0, "", ""));
+    assert_eq!(first.metadata["PROXY_CONFIG"]["readinessProbe"]["periodSeconds"], json!(1));
+    for Seen { request, .. } in &seen {
+        assert_eq!((&*request.version, &*request.nonce), ("", ""));
+        assert!(request.subscription.is_empty() && request.initial_versions.is_empty(), "{request:?}");
     }
     let reports: Vec<&Seen> = seen.iter().skip(1).collect();
     assert!(reports.iter().all(|seen| seen.is_report() && seen.node.is_none()), "{reports:#?}");
-    let errors: Vec<Option<i32>> =
-        reports.iter().map(|seen| seen.error.as_ref().map(|(code, _)| *code)).collect();
+    let errors: Vec<Option<u64>> = reports.iter().map(|seen| seen.error_code()).collect();
     assert_eq!(errors, [None, None, Some(13)], "expected the report, its repetition, and the failure");
     assert_eq!(vm.view().await["stream"]["server"], json!("istio"));
 }
@@ -85,14 +87,14 @@ async fn reports_to_app_health_discovery() {
     server.until("healthy again", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     let reports: Vec<Seen> = server.seen().into_iter().filter(Seen::is_ours).collect();
     let epochs: Vec<Value> =
-        reports.iter().map(|seen| seen.metadata("APP_HEALTH_REPORT")["epoch"].clone()).collect();
+        reports.iter().map(|seen| seen.metadata["APP_HEALTH_REPORT"]["epoch"].clone()).collect();
     assert!(epochs.iter().all(|epoch| *epoch == epochs[0]) && epochs[0].as_str().map(str::len) == Some(32));
     let generations: Vec<u64> = reports.iter().map(|seen| report_fields(seen).0).collect();
     assert!(generations.is_sorted(), "{generations:?}");
     for report in &reports {
         let is_healthy = report_fields(report).1 == "Healthy";
         assert_eq!(
-            report.error.is_none(),
+            report.request.error.is_none(),
             is_healthy,
             "a report of another state than Healthy must have an error: {report:#?}"
         );
@@ -122,8 +124,9 @@ async fn pushed_probes_are_acknowledged_or_rejected() {
     let server = ScriptedAds::start(Script::ours(good.clone())).await;
     let _vm = AgentConfig::new("reporter-pushed").reports_to(&server).args(&["--group", "payments"]).start();
     server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
-    let answers = |seen: &[Seen]| -> Vec<Seen> {
-        seen.iter().filter(|seen| seen.type_url == PROBE_TYPE).cloned().collect()
+    let answers = |seen: &[Seen]| -> Vec<Request> {
+        let requests = seen.iter().map(|seen| &seen.request);
+        requests.filter(|request| request.type_url == PROBE).cloned().collect()
     };
     let bad = |what: Value| {
         server.change(|script| script.hello = Some(probe(what)));
@@ -139,7 +142,7 @@ async fn pushed_probes_are_acknowledged_or_rejected() {
         "spec.probe.grpc.port: must be between 1 and 65535, got 0",
     ];
     for (answer, words) in all[1..].iter().zip(words) {
-        assert_eq!(answer.error, Some((3, words.to_owned())));
+        assert_eq!(answer.error, Some(Request::status(3, words)));
         assert_eq!(answer.version, format!("v{good}"), "the old probe must stay in use");
     }
     drop(target);
@@ -183,8 +186,7 @@ async fn final_report_to_app_health_discovery() {
 #[tokio::test]
 async fn final_report_to_istiod() {
     let seen = final_report("final_report-plain", Script::plain()).await;
-    let error = seen.last().and_then(|seen| seen.error.clone());
-    assert_eq!(error.map(|(code, _)| code), Some(13), "{seen:#?}");
+    assert_eq!(seen.last().and_then(Seen::error_code), Some(13), "{seen:#?}");
 }
 
 #[tokio::test]

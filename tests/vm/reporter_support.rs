@@ -115,7 +115,7 @@ impl RunningAgent {
 
 /// Returns generation, state and reason of an `APP_HEALTH_REPORT`.
 pub(crate) fn report_fields(seen: &Seen) -> (u64, String, String) {
-    let report = seen.metadata("APP_HEALTH_REPORT");
+    let report = &seen.metadata["APP_HEALTH_REPORT"];
     let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
     (report["generation"].as_u64().unwrap_or_default(), text("state"), text("reason"))
 }

@@ -4,6 +4,8 @@
 //!
 //! A [`fixture::Fixture`] contains all of them; dropping it stops them.
 
+pub mod ads_client;
+mod ads_server;
 pub mod application;
 pub mod certificates;
 pub mod discovery;

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use discovery::entries::Node;
 use discovery::message::{Request, ResourceSubscription, Response, TypeUrl, Variant};
 use envoy_types::pb::envoy::config::core::v3::address::Address;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::google::protobuf::Any;
 use prost::Message as _;
+use xds::parse_any;
 
 use super::configuration::NAMESPACE;
 
@@ -197,9 +198,9 @@ impl TypeState {
 }
 
 /// Returns the addresses of an assignment.
-fn addresses(any: &[u8]) -> BTreeSet<String> {
-    let any = Any::decode(any).expect("an Any");
-    let assignment = ClusterLoadAssignment::decode(&*any.value).expect("an assignment");
+fn addresses(any: &Bytes) -> BTreeSet<String> {
+    let (_, value) = parse_any(any).expect("an Any");
+    let assignment = ClusterLoadAssignment::decode(value).expect("an assignment");
     let endpoints = assignment.endpoints.into_iter().flat_map(|locality| locality.lb_endpoints);
     endpoints
         .filter_map(|endpoint| match endpoint.host_identifier? {

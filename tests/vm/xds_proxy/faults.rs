@@ -9,9 +9,9 @@ use kit::sidecar::{Builder, Sidecar};
 use kit::vm::documents::{GROUP, NAMESPACE};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::vm::faulty_ads::{Fault, FaultyAds};
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
 use kit::{envoy, wait};
 use serde_json::Value;
+use xds::type_url::ENDPOINT;
 
 use super::setup::Setup;
 
@@ -87,7 +87,7 @@ async fn a_flood_of_resources_that_envoy_rejects() {
     let own = setup.address();
     setup.until_endpoints(&[own]).await;
     let memory = Memory::of(setup.sidecar());
-    let server = fail(&mut setup, Fault::malformed_resources(CLUSTER_LOAD_ASSIGNMENT, RESOURCE)).await;
+    let server = fail(&mut setup, Fault::malformed_resources(ENDPOINT, RESOURCE)).await;
     let is_rejected = |view: &Value| endpoint_type(view)["nacks"].as_u64().is_some_and(|nacks| nacks >= 100);
     let rejected = |view: &Value| is_rejected(view) && server.streams() >= 2;
     let view = setup.until_view("rejected", rejected).await;
@@ -136,7 +136,7 @@ async fn a_flood_of_removed_names() {
     let own = setup.address();
     setup.until_endpoints(&[own]).await;
     let memory = Memory::of(setup.sidecar());
-    let server = fail(&mut setup, Fault::removed_names(CLUSTER_LOAD_ASSIGNMENT, 200_000)).await;
+    let server = fail(&mut setup, Fault::removed_names(ENDPOINT, 200_000)).await;
     let are_accepted = |view: &Value| endpoint_type(view)["acks"].as_u64().is_some_and(|acks| acks >= 20);
     let view = setup.until_view("accepted", are_accepted).await;
     assert_eq!(endpoint_type(&view)["notStored"], "more than 100,000 resources", "{view:#}");
@@ -165,9 +165,9 @@ async fn an_envoy_that_never_reads_is_disconnected() {
     let state = envoy::folder(name).join("state");
     let (socket, cache) = (state.join("xds.sock"), state.join("xds-cache"));
     wait::until_or(|| sidecar.log(), async || socket.exists()).await;
-    let mut stream = EnvoyStream::open(&socket, CLUSTER_LOAD_ASSIGNMENT, &CLUSTERS).await;
+    let mut stream = EnvoyStream::open(&socket, ENDPOINT, &CLUSTERS).await;
     let accepted = stream.response().await;
-    stream.acknowledge(&accepted, &CLUSTERS);
+    stream.acknowledge(&accepted, &CLUSTERS).await;
     wait::until_or(|| sidecar.log(), async || cache.exists()).await;
     let memory = Memory::of(&sidecar);
     let reason = "Envoy does not read";
@@ -175,7 +175,7 @@ async fn an_envoy_that_never_reads_is_disconnected() {
     memory.assert_bounded();
     drop(stream);
     server.stop().await;
-    let mut next = EnvoyStream::open(&socket, CLUSTER_LOAD_ASSIGNMENT, &CLUSTERS).await;
+    let mut next = EnvoyStream::open(&socket, ENDPOINT, &CLUSTERS).await;
     let served = next.response().await;
     assert!(served.resources == accepted.resources, "another configuration\n{}", sidecar.log());
     assert!(sidecar.log().contains("xDS configuration served from the cache"), "{}", sidecar.log());
@@ -184,5 +184,5 @@ async fn an_envoy_that_never_reads_is_disconnected() {
 /// Returns the part of the view about endpoints.
 fn endpoint_type(view: &Value) -> &Value {
     let types = view["types"].as_array().into_iter().flatten();
-    types.into_iter().find(|found| found["type"] == CLUSTER_LOAD_ASSIGNMENT).unwrap_or(&Value::Null)
+    types.into_iter().find(|found| found["type"] == ENDPOINT).unwrap_or(&Value::Null)
 }

@@ -9,9 +9,9 @@ use kit::vm::documents::{group, probe, service};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::vm::faulty_ads::{Fault, FaultyAds};
 use kit::vm::machine::Machine;
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
 use kit::{envoy, net, wait};
 use nix::sys::signal::Signal;
+use xds::type_url::ENDPOINT;
 
 use super::faults::bare_agent;
 use super::setup::Setup;
@@ -95,17 +95,17 @@ async fn the_last_configuration_is_stored_before_the_exit() {
     let state = envoy::folder("xds-stored-last").join("state");
     let (socket, cache): (_, &Path) = (state.join("xds.sock"), &state.join("xds-cache"));
     wait::until_or(|| sidecar.log(), async || socket.exists()).await;
-    let mut stream = EnvoyStream::open(&socket, CLUSTER_LOAD_ASSIGNMENT, &["payments"]).await;
+    let mut stream = EnvoyStream::open(&socket, ENDPOINT, &["payments"]).await;
     let first = stream.response().await;
-    stream.acknowledge(&first, &["payments"]);
+    stream.acknowledge(&first, &["payments"]).await;
     wait::until_or(|| sidecar.log(), async || cache.exists()).await;
     std::fs::remove_file(cache).expect("a stored configuration");
     let second = stream.response().await;
-    stream.acknowledge(&second, &["payments"]);
+    stream.acknowledge(&second, &["payments"]).await;
     // The next response is sent after the acknowledgement was processed.
     for _ in 0..20 {
         let next = stream.response().await;
-        stream.acknowledge(&next, &["payments"]);
+        stream.acknowledge(&next, &["payments"]).await;
     }
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;

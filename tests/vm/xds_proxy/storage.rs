@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::vm::faulty_ads::{Fault, FaultyAds};
-use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
 use kit::{not_tested, wait};
 use serde_json::Value;
+use xds::type_url::ENDPOINT;
 
 use super::faults::{Memory, bare_agent};
 
@@ -44,7 +44,7 @@ async fn start(name: &str, size: usize) -> Option<Tested> {
     let sidecar = builder.inside(&["unshare", "--mount", "sh", "-c", SCRIPT, "sh", state]).start_plain();
     let socket = || in_namespace(&sidecar, "xds.sock");
     wait::until_or(|| sidecar.log(), async || socket().exists()).await;
-    let stream = EnvoyStream::open(&socket(), CLUSTER_LOAD_ASSIGNMENT, &CLUSTERS).await;
+    let stream = EnvoyStream::open(&socket(), ENDPOINT, &CLUSTERS).await;
     let memory = Memory::of(&sidecar);
     Some(Tested { server, sidecar, stream, memory })
 }
@@ -65,7 +65,7 @@ impl Tested {
     async fn accept_until_error(&mut self, cause: Option<&str>) {
         for _ in 0..10_000 {
             let response = self.stream.response().await;
-            self.stream.acknowledge(&response, &CLUSTERS);
+            self.stream.acknowledge(&response, &CLUSTERS).await;
             let view = self.view().await;
             let is_wanted = match (cause, view["storeError"].as_str()) {
                 (Some(cause), Some(error)) => error.contains(cause),
@@ -87,7 +87,7 @@ impl Tested {
         for _ in 0..100 {
             let response = self.stream.response().await;
             assert_eq!(response.resources.len(), 1);
-            self.stream.acknowledge(&response, &CLUSTERS);
+            self.stream.acknowledge(&response, &CLUSTERS).await;
         }
         let is_accepted = async || acks(&self.view().await) >= before + 100;
         wait::until_or(|| self.sidecar.log(), is_accepted).await;

@@ -8,14 +8,15 @@ use std::time::Duration;
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::application::Application;
 use kit::vm::documents::{GROUP, NAMESPACE, PORT, group, probe};
-use kit::vm::scripted_ads::{CLUSTER_LOAD_ASSIGNMENT, HEALTH_INFORMATION};
 use kit::vm::versioned_ads::{Seen, VersionedAds};
-use kit::vm::xds_resources::{CLUSTER, LISTENER, assignment, cluster, invalid_cluster, listener};
+use kit::vm::xds_resources::{assignment, cluster, invalid_cluster, listener};
 use kit::{caller, wait};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+use xds::Request;
+use xds::type_url::{CLUSTER, ENDPOINT, HEALTH_INFORMATION, LISTENER};
 
 const LONGER: Duration = Duration::from_secs(2);
 
@@ -125,7 +126,7 @@ async fn an_error_of_an_older_response_rejects_no_newer_one() {
     );
     server.set(CLUSTER, "1", &[a, b.clone()]);
     server.set(
-        CLUSTER_LOAD_ASSIGNMENT,
+        ENDPOINT,
         "1",
         &[("cluster-a", endpoint("cluster-a", 1)), ("cluster-b", endpoint("cluster-b", 2))],
     );
@@ -135,27 +136,30 @@ async fn an_error_of_an_older_response_rejects_no_newer_one() {
     tested.until_stored("cluster-b", "cluster-c").await;
 
     // A changed cluster warms until its endpoints are sent again, which this server does not do.
-    let is_accepted = |seen: &Seen, version: &str| seen.version == version && !seen.nonce.is_empty();
-    let requests = server.seen(CLUSTER_LOAD_ASSIGNMENT).len();
+    let is_accepted =
+        |seen: &Seen, version: &str| seen.request.version == version && !seen.request.nonce.is_empty();
+    let requests = server.seen(ENDPOINT).len();
     let changed = ("cluster-a", cluster("cluster-a", LONGER));
     server.set(CLUSTER, "2", &[changed.clone(), b, ("cluster-bad", invalid_cluster("cluster-bad"))]);
-    let is_warming = async || server.seen(CLUSTER_LOAD_ASSIGNMENT).len() > requests;
+    let is_warming = async || server.seen(ENDPOINT).len() > requests;
     wait::until_or(|| tested.sidecar().log(), is_warming).await;
     server.set(CLUSTER, "3", &[changed, ("cluster-c", cluster("cluster-c", Duration::ZERO))]);
     tested.until_clusters(&["cluster-a"]).await;
     assert!(!server.seen(CLUSTER).iter().any(|seen| is_accepted(seen, "3")), "Envoy sends no request yet");
     server.set(
-        CLUSTER_LOAD_ASSIGNMENT,
+        ENDPOINT,
         "3",
         &[("cluster-a", endpoint("cluster-a", 3)), ("cluster-c", endpoint("cluster-c", 4))],
     );
     let has_accepted = async || server.seen(CLUSTER).iter().any(|seen| is_accepted(seen, "3"));
     wait::until_or(|| tested.sidecar().log(), has_accepted).await;
     let seen = server.seen(CLUSTER);
-    let rejections: Vec<_> = seen.iter().filter(|seen| seen.error.is_some()).collect();
+    let rejections: Vec<_> =
+        seen.iter().map(|seen| &seen.request).filter(|request| request.error.is_some()).collect();
     let [rejection] = rejections[..] else { panic!("one rejection: {seen:#?}") };
     assert_eq!(rejection.version, "1");
-    assert!(rejection.error.as_ref().is_some_and(|text| text.contains("cluster-bad")), "{rejection:?}");
+    let text = rejection.error_text().expect("a status").unwrap_or_default();
+    assert!(text.contains("cluster-bad"), "{rejection:?}");
     tested.until_clusters(&["cluster-a", "cluster-c"]).await;
     tested.until_stored("cluster-c", "cluster-b").await;
 
@@ -174,7 +178,7 @@ async fn a_control_plane_that_counts_from_1_again_is_believed() {
         let endpoint = SocketAddr::from(([127, 0, 1, 1], PORT));
         let both = |server: &VersionedAds| {
             server.set(CLUSTER, "2", &[("cluster-a", cluster("cluster-a", LONGER))]);
-            server.set(CLUSTER_LOAD_ASSIGNMENT, "2", &[("cluster-a", assignment("cluster-a", endpoint))]);
+            server.set(ENDPOINT, "2", &[("cluster-a", assignment("cluster-a", endpoint))]);
         };
         let of = |port: u16, text: &str| listener(&port.to_string(), tested.address(port), text);
         let (old, gone, new) = (of(10001, "old"), of(10002, "gone"), of(10001, "new"));
@@ -196,10 +200,11 @@ async fn a_control_plane_that_counts_from_1_again_is_believed() {
         tested.until_stored("new", "gone").await;
         wait::until_or(|| tested.sidecar().log(), async || tested.view().await["stale"].is_null()).await;
         let first = |type_url| server.seen(type_url).remove(0);
-        for type_url in [CLUSTER, LISTENER, CLUSTER_LOAD_ASSIGNMENT] {
-            let Seen { version, initial, .. } = first(type_url);
+        for type_url in [CLUSTER, LISTENER, ENDPOINT] {
+            let Request { version, initial_versions, .. } = first(type_url).request;
             assert_eq!(version, "");
-            assert!(initial.values().all(|version| version == "app-health:unknown"), "{initial:?}");
+            let is_unknown = |(_, version): &(_, String)| version == "app-health:unknown";
+            assert!(initial_versions.iter().all(is_unknown), "{initial_versions:?}");
         }
         // The cluster did not warm again.
         assert_eq!(tested.stat("cluster_manager.cluster_modified").await, Some(0));

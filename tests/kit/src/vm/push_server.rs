@@ -3,38 +3,23 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
-    AggregatedDiscoveryService, AggregatedDiscoveryServiceServer,
-};
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
-use envoy_types::pb::google::protobuf::Any;
-use futures_util::Stream;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use hyper::body::Bytes;
 use tokio::time::Instant;
-use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::codegen::Service as _;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::Status;
+use xds::{Request, ResourceRef, ResponseHead, Variant};
 
-type Sender = mpsc::UnboundedSender<Result<DiscoveryResponse, Status>>;
-type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+use super::ads_server::{self, HttpRequest, HttpResponse, Listener, Requests, Responses};
 
 #[derive(Debug, Default)]
 struct State {
-    resources: HashMap<String, Vec<Any>>,
+    /// The encoded resources of each type.
+    resources: HashMap<String, Vec<Bytes>>,
     /// The number of changes, which is also the version and the nonce of a response.
     changes: u64,
     /// The newest stream that requested each type.
-    streams: HashMap<String, Sender>,
+    streams: HashMap<String, Responses>,
     /// When the newest connection was accepted.
     accepted: Option<Instant>,
     /// When each type was first requested on the newest connection.
@@ -44,28 +29,25 @@ struct State {
 }
 
 impl State {
-    fn response(&self, type_url: &str) -> Option<DiscoveryResponse> {
-        let version = self.changes.to_string();
-        Some(DiscoveryResponse {
-            type_url: type_url.to_owned(),
-            resources: self.resources.get(type_url)?.clone(),
-            nonce: version.clone(),
-            version_info: version,
-            ..DiscoveryResponse::default()
-        })
+    fn response(&self, type_url: &str) -> Option<Bytes> {
+        let version = &*self.changes.to_string();
+        let resources = self.resources.get(type_url)?.iter();
+        let resources = resources.map(|any| ResourceRef { name: "", version: "", any });
+        let head = ResponseHead { type_url, version, nonce: version };
+        Some(head.encode(Variant::Sotw, resources, []))
     }
 
     /// Answers a new subscription; an acknowledgement needs no answer.
-    fn on_request(&mut self, request: DiscoveryRequest, stream: &Sender) {
+    fn on_request(&mut self, request: Request, stream: &Responses) {
         let type_url = request.type_url;
         self.first_requests.entry(type_url.clone()).or_insert_with(Instant::now);
         self.streams.insert(type_url.clone(), stream.clone());
-        self.acknowledged.insert(type_url.clone(), request.version_info);
-        if request.response_nonce.is_empty()
+        self.acknowledged.insert(type_url.clone(), request.version);
+        if request.nonce.is_empty()
             && let Some(response) = self.response(&type_url)
         {
             // Fails if the client has disconnected.
-            let _ = stream.send(Ok(response));
+            let _ = stream.try_send(Ok(response));
         }
     }
 }
@@ -80,13 +62,7 @@ fn lock(state: &Shared) -> MutexGuard<'_, State> {
 pub struct PushServer {
     pub address: SocketAddr,
     state: Shared,
-    task: AbortHandle,
-}
-
-impl Drop for PushServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _listener: Listener,
 }
 
 impl PushServer {
@@ -103,16 +79,24 @@ impl PushServer {
     /// # Errors
     /// If the address is in use.
     pub async fn try_listen(address: SocketAddr) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
         let state = Shared::default();
-        let task = tokio::spawn(accept(listener, state.clone())).abort_handle();
-        Ok(Self { address, state, task })
+        let shared = state.clone();
+        let serve = move |stream| {
+            {
+                let mut state = lock(&shared);
+                state.accepted = Some(Instant::now());
+                state.first_requests.clear();
+            }
+            let shared = shared.clone();
+            ads_server::serve(stream, move |request| std::future::ready(open(request, shared.clone())))
+        };
+        let listener = Listener::bind(address, serve).await?;
+        Ok(Self { address: listener.address, state, _listener: listener })
     }
 
     /// Sets the resources of a type, and sends them to the newest stream that requested it. Returns the
     /// time before that.
-    pub fn push(&self, type_url: &str, resources: Vec<Any>) -> Instant {
+    pub fn push(&self, type_url: &str, resources: Vec<Bytes>) -> Instant {
         let mut state = lock(&self.state);
         state.changes += 1;
         state.resources.insert(type_url.to_owned(), resources);
@@ -120,7 +104,7 @@ impl PushServer {
         let begin = Instant::now();
         if let (Some(response), Some(stream)) = (response, stream) {
             // Fails if the client has disconnected.
-            let _ = stream.send(Ok(response));
+            let _ = stream.try_send(Ok(response));
         }
         begin
     }
@@ -142,56 +126,16 @@ impl PushServer {
     }
 }
 
-async fn accept(listener: TcpListener, state: Shared) {
-    // The connections are aborted together with this task.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        // Fails only for a closed socket.
-        let _ = stream.set_nodelay(true);
-        {
-            let mut state = lock(&state);
-            state.accepted = Some(Instant::now());
-            state.first_requests.clear();
+fn open(request: HttpRequest, state: Shared) -> HttpResponse {
+    let mut requests = match Requests::new(request) {
+        Ok(requests) if requests.variant == Variant::Sotw => requests,
+        _ => return Status::unimplemented("state of the world only").into_http(),
+    };
+    let (responses, response) = ads_server::open();
+    tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            lock(&state).on_request(request, &responses);
         }
-        let service = AggregatedDiscoveryServiceServer::new(Ads(state.clone()));
-        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let mut service = service.clone();
-            async move { service.call(request).await }
-        });
-        connections.spawn(async move {
-            // Fails when the client closes the connection.
-            let _ = http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
-}
-
-struct Ads(Shared);
-
-#[tonic::async_trait]
-impl AggregatedDiscoveryService for Ads {
-    type StreamAggregatedResourcesStream = Responses<DiscoveryResponse>;
-    type DeltaAggregatedResourcesStream = Responses<DeltaDiscoveryResponse>;
-
-    async fn stream_aggregated_resources(
-        &self,
-        request: Request<Streaming<DiscoveryRequest>>,
-    ) -> Result<Response<Self::StreamAggregatedResourcesStream>, Status> {
-        let (responses, queue) = mpsc::unbounded_channel();
-        let (mut requests, state) = (request.into_inner(), self.0.clone());
-        tokio::spawn(async move {
-            while let Ok(Some(request)) = requests.message().await {
-                lock(&state).on_request(request, &responses);
-            }
-        });
-        Ok(Response::new(Box::pin(UnboundedReceiverStream::new(queue))))
-    }
-
-    async fn delta_aggregated_resources(
-        &self,
-        _: Request<Streaming<DeltaDiscoveryRequest>>,
-    ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        Err(Status::unimplemented("state of the world only"))
-    }
+    });
+    response
 }

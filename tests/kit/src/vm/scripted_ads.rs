@@ -12,11 +12,11 @@ mod ads;
 mod authority;
 mod frames;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -24,27 +24,19 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tonic::Code;
-use tonic::codegen::Service as _;
+use xds::type_url::HEALTH_INFORMATION;
+use xds::{ReceivedNode, Request, Variant, fields};
 
+use super::ads_server::{HttpRequest, Listener};
 pub use crate::authority::{Authority, Issued};
-pub use ads::Variant;
-use frames::Watched;
-
 use crate::wait;
+use frames::Watched;
 
 /// Time between GOAWAY and the end of the connection; istiod waits 10 s.
 const GOAWAY_GRACE: Duration = Duration::from_secs(1);
-/// The type URL of a health report.
-pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
-/// The type URL of the hello message.
-pub const PROBE_TYPE: &str = "type.googleapis.com/app_health.v1.Probe";
-/// The type URL that the first request of a stream subscribes to.
-pub const CLUSTER_LOAD_ASSIGNMENT: &str =
-    "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
 /// Behavior of a server; a change applies to new streams unless stated otherwise.
 #[derive(Clone, Debug, Default)]
@@ -81,33 +73,27 @@ pub struct Seen {
     pub at: Instant,
     /// The variant of the protocol.
     pub variant: Variant,
-    pub type_url: String,
-    /// The `version_info`; empty in the incremental variant.
-    pub version: String,
-    /// The `response_nonce`.
-    pub nonce: String,
-    /// The number of resource names, subscriptions and unsubscriptions.
-    pub names: usize,
-    /// The `error_detail`: code and message.
-    pub error: Option<(i32, String)>,
-    /// The `node`: ID, user agent, locality, metadata as JSON.
-    pub node: Option<(String, String, [String; 3], Value)>,
+    pub request: Request,
+    pub node: Option<ReceivedNode>,
+    /// The metadata of the node; `null` if absent.
+    pub metadata: Value,
 }
 
 impl Seen {
-    /// Returns a field of the node's metadata; `null` if absent.
-    pub fn metadata(&self, name: &str) -> Value {
-        self.node.as_ref().map_or(Value::Null, |(_, _, _, metadata)| metadata[name].clone())
-    }
-
     /// Returns whether this is a health report.
     pub fn is_report(&self) -> bool {
-        self.type_url == HEALTH_INFORMATION
+        self.request.type_url == HEALTH_INFORMATION
+    }
+
+    /// Returns the code of the request's error.
+    pub fn error_code(&self) -> Option<u64> {
+        let mut fields = fields(self.request.error.as_ref()?).map_while(Result::ok);
+        fields.find(|field| field.number == 1)?.integer().ok()
     }
 
     /// Returns whether this is a report of the extended protocol.
     pub fn is_ours(&self) -> bool {
-        self.is_report() && !self.metadata("APP_HEALTH_REPORT").is_null()
+        self.is_report() && !self.metadata["APP_HEALTH_REPORT"].is_null()
     }
 }
 
@@ -134,13 +120,7 @@ pub struct ScriptedAds {
     pub address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Arc<Mutex<Option<TlsAcceptor>>>,
-    task: AbortHandle,
-}
-
-impl Drop for ScriptedAds {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _listener: Listener,
 }
 
 impl ScriptedAds {
@@ -159,12 +139,19 @@ impl ScriptedAds {
     /// # Panics
     /// If it is in use.
     pub async fn listen(address: SocketAddr, script: Script, acceptor: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind(address).await.expect("cannot bind the port");
-        let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared { script: Mutex::new(script), ..Shared::default() });
         let acceptor = Arc::new(Mutex::new(acceptor));
-        let task = tokio::spawn(accept(listener, shared.clone(), acceptor.clone()));
-        Self { address, shared, acceptor, task: task.abort_handle() }
+        let (state, tls) = (shared.clone(), acceptor.clone());
+        let listener = Listener::bind(address, move |stream| {
+            let (state, acceptor) = (state.clone(), lock(&tls).clone());
+            async move {
+                *lock(&state.connections) += 1;
+                serve(stream, acceptor, &state).await;
+                *lock(&state.connections) -= 1;
+            }
+        });
+        let listener = listener.await.expect("the address is free");
+        Self { address: listener.address, shared, acceptor, _listener: listener }
     }
 
     pub fn change(&self, change: impl FnOnce(&mut Script)) {
@@ -227,19 +214,6 @@ impl ScriptedAds {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Arc<Mutex<Option<TlsAcceptor>>>) {
-    // The connections are aborted together with the listener's task.
-    let mut connections = tokio::task::JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let (shared, acceptor) = (shared.clone(), lock(&acceptor).clone());
-        connections.spawn(async move {
-            *lock(&shared.connections) += 1;
-            serve(stream, acceptor, &shared).await;
-            *lock(&shared.connections) -= 1;
-        });
-    }
-}
-
 async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, shared: &Arc<Shared>) {
     match acceptor {
         None => speak(stream, shared).await,
@@ -252,13 +226,12 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, shared: &Arc<Sh
 }
 
 async fn speak<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: T, shared: &Arc<Shared>) {
-    let service = AggregatedDiscoveryServiceServer::new(ads::Ads(shared.clone()));
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let mut service = service.clone();
+    let service = service_fn(move |request: HttpRequest| {
         if let Some(text) = request.headers().get("authorization").and_then(|value| value.to_str().ok()) {
             lock(&shared.authorizations).push(text.to_owned());
         }
-        async move { service.call(request).await }
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(ads::open(request, shared).await) }
     });
     let stream = TokioIo::new(Watched::new(stream, shared.clone()));
     let connection = http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service);

@@ -6,52 +6,31 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
-    AggregatedDiscoveryService, AggregatedDiscoveryServiceServer,
-};
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
-use envoy_types::pb::google::protobuf::Any;
-use futures_util::{Stream, StreamExt as _};
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::codegen::Service as _;
-use tonic::{Request, Response, Status, Streaming};
+use hyper::body::Bytes;
+use tokio::sync::watch;
+use tonic::Status;
+use xds::Request;
+use xds::type_url::HEALTH_INFORMATION;
 
-use super::scripted_ads::HEALTH_INFORMATION;
-use stream::{Answer, OneStream};
+use super::ads_server::{self, HttpRequest, HttpResponse, Listener, Requests, Responses};
+use stream::OneStream;
 
 /// A request of a client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Seen {
     /// The number of the stream, from 0.
     pub stream: usize,
-    pub type_url: String,
-    /// The `version_info`; empty in the incremental variant.
-    pub version: String,
-    pub nonce: String,
-    /// Text of the `error_detail`.
-    pub error: Option<String>,
-    /// The `initial_resource_versions` of the incremental variant.
-    pub initial: BTreeMap<String, String>,
-    subscribe: Vec<String>,
-    unsubscribe: Vec<String>,
+    pub request: Request,
 }
 
 /// The resources of one type.
 #[derive(Clone, Debug, Default)]
 struct Collection {
     version: String,
-    resources: BTreeMap<String, Any>,
+    /// Encoded resources by name.
+    resources: BTreeMap<String, Bytes>,
 }
 
 type Collections = BTreeMap<String, Collection>;
@@ -72,13 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct VersionedAds {
     pub address: SocketAddr,
     shared: Arc<Shared>,
-    task: AbortHandle,
-}
-
-impl Drop for VersionedAds {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _listener: Listener,
 }
 
 impl VersionedAds {
@@ -87,20 +60,23 @@ impl VersionedAds {
     /// # Panics
     /// If the address is in use.
     pub async fn listen(address: SocketAddr, refuses_reports: bool) -> Self {
-        let listener = TcpListener::bind(address).await.expect("the address is free");
-        let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared {
             collections: watch::Sender::default(),
             seen: Mutex::default(),
             streams: Mutex::default(),
             refuses_reports,
         });
-        let task = tokio::spawn(accept(listener, shared.clone())).abort_handle();
-        Self { address, shared, task }
+        let state = shared.clone();
+        let listener = Listener::bind(address, move |stream| {
+            let state = state.clone();
+            ads_server::serve(stream, move |request| std::future::ready(open(request, state.clone())))
+        });
+        let listener = listener.await.expect("the address is free");
+        Self { address: listener.address, shared, _listener: listener }
     }
 
     /// Replaces the resources of a type and sends them to its subscribers.
-    pub fn set(&self, type_url: &str, version: &str, resources: &[(&str, Any)]) {
+    pub fn set(&self, type_url: &str, version: &str, resources: &[(&str, Bytes)]) {
         let resources = resources.iter().map(|(name, any)| ((*name).to_owned(), any.clone())).collect();
         let collection = Collection { version: version.to_owned(), resources };
         self.shared.collections.send_modify(|collections| {
@@ -110,7 +86,8 @@ impl VersionedAds {
 
     /// Returns all requests of a type so far.
     pub fn seen(&self, type_url: &str) -> Vec<Seen> {
-        lock(&self.shared.seen).iter().filter(|seen| seen.type_url == type_url).cloned().collect()
+        let seen = lock(&self.shared.seen);
+        seen.iter().filter(|seen| seen.request.type_url == type_url).cloned().collect()
     }
 
     /// Returns the number of streams so far.
@@ -119,93 +96,42 @@ impl VersionedAds {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    // The connections are aborted together with the listener's task.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, shared.clone()));
-    }
-}
-
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    let service = AggregatedDiscoveryServiceServer::new(Ads(shared));
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let mut service = service.clone();
-        async move { service.call(request).await }
-    });
-    // Fails when the client closes the connection.
-    let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
-}
-
-struct Ads(Arc<Shared>);
-
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-type Requests = Pin<Box<dyn Stream<Item = Seen> + Send>>;
-
-#[tonic::async_trait]
-impl AggregatedDiscoveryService for Ads {
-    type StreamAggregatedResourcesStream = Answers<DiscoveryResponse>;
-    type DeltaAggregatedResourcesStream = Answers<DeltaDiscoveryResponse>;
-
-    async fn stream_aggregated_resources(
-        &self,
-        request: Request<Streaming<DiscoveryRequest>>,
-    ) -> Result<Response<Self::StreamAggregatedResourcesStream>, Status> {
-        let requests = request.into_inner().filter_map(async |message| message.ok().map(stream::from_sotw));
-        let answers = self.answers(Box::pin(requests), false);
-        Ok(Response::new(Box::pin(answers.map(|answer| answer.map(Answer::into_sotw)))))
-    }
-
-    async fn delta_aggregated_resources(
-        &self,
-        request: Request<Streaming<DeltaDiscoveryRequest>>,
-    ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        let requests = request.into_inner().filter_map(async |message| message.ok().map(stream::from_delta));
-        let answers = self.answers(Box::pin(requests), true);
-        Ok(Response::new(Box::pin(answers.map(|answer| answer.map(Answer::into_delta)))))
-    }
-}
-
-impl Ads {
-    fn answers(&self, requests: Requests, is_delta: bool) -> UnboundedReceiverStream<Result<Answer, Status>> {
-        let (sender, answers) = mpsc::unbounded_channel();
-        let number = {
-            let mut streams = lock(&self.0.streams);
-            *streams += 1;
-            *streams - 1
-        };
-        tokio::spawn(run(self.0.clone(), number, requests, OneStream::new(number, is_delta), sender));
-        UnboundedReceiverStream::new(answers)
-    }
+fn open(request: HttpRequest, shared: Arc<Shared>) -> HttpResponse {
+    let requests = match Requests::new(request) {
+        Ok(requests) => requests,
+        Err(status) => return status.into_http(),
+    };
+    let (responses, response) = ads_server::open();
+    tokio::spawn(run(shared, requests, responses));
+    response
 }
 
 /// Serves one stream until it ends.
-async fn run(
-    shared: Arc<Shared>,
-    number: usize,
-    mut requests: Requests,
-    mut stream: OneStream,
-    answers: mpsc::UnboundedSender<Result<Answer, Status>>,
-) {
+async fn run(shared: Arc<Shared>, mut requests: Requests, responses: Responses) {
+    let number = {
+        let mut streams = lock(&shared.streams);
+        *streams += 1;
+        *streams - 1
+    };
+    let mut stream = OneStream::new(number, requests.variant);
     let mut changes = shared.collections.subscribe();
     loop {
         let produced = tokio::select! {
-            () = answers.closed() => return,
+            () = responses.closed() => return,
             _ = changes.changed() => stream.changed(&changes.borrow_and_update()),
-            seen = requests.next() => {
-                let Some(seen) = seen else { return };
-                let seen = Seen { stream: number, ..seen };
-                lock(&shared.seen).push(seen.clone());
-                if shared.refuses_reports && seen.type_url == HEALTH_INFORMATION {
-                    let _ = answers.send(Err(Status::invalid_argument("unknown type")));
+            request = requests.next() => {
+                let Some(request) = request else { return };
+                lock(&shared.seen).push(Seen { stream: number, request: request.clone() });
+                if shared.refuses_reports && request.type_url == HEALTH_INFORMATION {
+                    let _ = responses.send(Err(Status::invalid_argument("unknown type"))).await;
                     return;
                 }
-                stream.request(&seen, &changes.borrow()).into_iter().collect()
+                stream.request(&request, &changes.borrow()).into_iter().collect()
             }
         };
-        for answer in produced {
+        for response in produced {
             // Fails if the client has disconnected.
-            let _ = answers.send(Ok(answer));
+            let _ = responses.send(Ok(response)).await;
         }
     }
 }

@@ -21,14 +21,10 @@ use envoy_types::pb::envoy::config::listener::v3::filter::ConfigType;
 use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
 use envoy_types::pb::envoy::extensions::filters::network::direct_response::v3::Config as DirectResponse;
 use envoy_types::pb::google::protobuf::Any;
+use hyper::body::Bytes;
 use prost::Message;
-
-use super::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
-
-/// The type URL of a cluster.
-pub const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-/// The type URL of a listener.
-pub const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+use xds::any;
+use xds::type_url::{CLUSTER, ENDPOINT, LISTENER};
 
 /// Returns the name of a cluster, as Istio names those of a service.
 pub fn cluster_name(number: u8) -> String {
@@ -36,12 +32,12 @@ pub fn cluster_name(number: u8) -> String {
 }
 
 /// Returns clusters whose endpoints come by ADS.
-pub fn clusters(count: u8) -> Vec<Any> {
+pub fn clusters(count: u8) -> Vec<Bytes> {
     (0..count).map(|number| cluster(&cluster_name(number), Duration::default())).collect()
 }
 
 /// Returns a cluster whose endpoints come by ADS. Zero means Envoy's own connect timeout.
-pub fn cluster(name: &str, connect_timeout: Duration) -> Any {
+pub fn cluster(name: &str, connect_timeout: Duration) -> Bytes {
     let source = ConfigSource {
         resource_api_version: ApiVersion::V3.into(),
         // The cluster warms until its endpoints are sent, however long that takes.
@@ -60,39 +56,48 @@ pub fn cluster(name: &str, connect_timeout: Duration) -> Any {
         eds_cluster_config: Some(EdsClusterConfig { eds_config: Some(source), ..Default::default() }),
         ..Cluster::default()
     };
-    any(CLUSTER, &cluster)
+    any(CLUSTER, &cluster.encode_to_vec())
 }
 
 /// Returns a cluster that Envoy rejects: the load balancer does not fit the type.
-pub fn invalid_cluster(name: &str) -> Any {
+pub fn invalid_cluster(name: &str) -> Bytes {
     let cluster = Cluster {
         name: name.to_owned(),
         cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::OriginalDst.into())),
         lb_policy: LbPolicy::RingHash.into(),
         ..Cluster::default()
     };
-    any(CLUSTER, &cluster)
+    any(CLUSTER, &cluster.encode_to_vec())
 }
 
 /// Returns the endpoints of a cluster: one, at this address.
-pub fn assignment(cluster: &str, address: SocketAddr) -> Any {
+pub fn assignment(cluster: &str, address: SocketAddr) -> Bytes {
     let endpoints = vec![LocalityLbEndpoints {
         lb_endpoints: vec![endpoint(socket_address(address))],
         ..LocalityLbEndpoints::default()
     }];
     let assignment =
         ClusterLoadAssignment { cluster_name: cluster.to_owned(), endpoints, ..Default::default() };
-    any(CLUSTER_LOAD_ASSIGNMENT, &assignment)
+    any(ENDPOINT, &assignment.encode_to_vec())
+}
+
+/// Returns the endpoints of a cluster: none, but the name of a locality has this size.
+pub fn assignment_of_size(cluster: &str, size: usize) -> Bytes {
+    let locality = Locality { region: "r".repeat(size), ..Locality::default() };
+    let endpoints = vec![LocalityLbEndpoints { locality: Some(locality), ..Default::default() }];
+    let assignment =
+        ClusterLoadAssignment { cluster_name: cluster.to_owned(), endpoints, ..Default::default() };
+    any(ENDPOINT, &assignment.encode_to_vec())
 }
 
 /// Returns a listener that sends a text to each connection.
-pub fn listener(name: &str, address: SocketAddr, text: &str) -> Any {
+pub fn listener(name: &str, address: SocketAddr, text: &str) -> Bytes {
     let source =
         DataSource { specifier: Some(Specifier::InlineString(text.to_owned())), ..Default::default() };
-    let config = any(
-        "type.googleapis.com/envoy.extensions.filters.network.direct_response.v3.Config",
-        &DirectResponse { response: Some(source) },
-    );
+    let config = Any {
+        type_url: "type.googleapis.com/envoy.extensions.filters.network.direct_response.v3.Config".to_owned(),
+        value: DirectResponse { response: Some(source) }.encode_to_vec(),
+    };
     let filter = Filter { name: "text".to_owned(), config_type: Some(ConfigType::TypedConfig(config)) };
     let listener = Listener {
         name: name.to_owned(),
@@ -100,12 +105,12 @@ pub fn listener(name: &str, address: SocketAddr, text: &str) -> Any {
         filter_chains: vec![FilterChain { filters: vec![filter], ..FilterChain::default() }],
         ..Listener::default()
     };
-    any(LISTENER, &listener)
+    any(LISTENER, &listener.encode_to_vec())
 }
 
 /// Returns the endpoints of `clusters` clusters, `endpoints` for each; the name of a locality makes each
 /// resource larger by `padding` bytes.
-pub fn assignments(clusters: u8, endpoints: u8, padding: usize) -> Vec<Any> {
+pub fn assignments(clusters: u8, endpoints: u8, padding: usize) -> Vec<Bytes> {
     let locality = Locality { region: "r".repeat(padding), ..Locality::default() };
     let assignment = |cluster| ClusterLoadAssignment {
         cluster_name: cluster_name(cluster),
@@ -118,7 +123,7 @@ pub fn assignments(clusters: u8, endpoints: u8, padding: usize) -> Vec<Any> {
         }],
         ..ClusterLoadAssignment::default()
     };
-    (0..clusters).map(|cluster| any(CLUSTER_LOAD_ASSIGNMENT, &assignment(cluster))).collect()
+    (0..clusters).map(|cluster| any(ENDPOINT, &assignment(cluster).encode_to_vec())).collect()
 }
 
 fn socket_address(address: SocketAddr) -> Address {
@@ -133,8 +138,4 @@ fn socket_address(address: SocketAddr) -> Address {
 fn endpoint(address: Address) -> LbEndpoint {
     let endpoint = Endpoint { address: Some(address), ..Endpoint::default() };
     LbEndpoint { host_identifier: Some(HostIdentifier::Endpoint(endpoint)), ..LbEndpoint::default() }
-}
-
-fn any(type_url: &str, message: &impl Message) -> Any {
-    Any { type_url: type_url.to_owned(), value: message.encode_to_vec() }
 }

@@ -3,27 +3,29 @@
 //! it reconnects.
 
 use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::{Node, address, socket_address};
+use envoy_types::pb::envoy::config::core::v3::{address, socket_address};
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{Struct, Value};
+use hyper::body::Bytes;
 use prost::Message as _;
-use tokio::sync::{mpsc, watch};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
+use xds::type_url::ENDPOINT;
+use xds::{Malformed, Node, Request, Response, Variant, parse_any};
 
-const TYPE_URL: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+use crate::vm::ads_client::{AdsClient, acknowledgement, request};
+
 /// Pause before the next connection attempt.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The largest accepted response, in bytes.
-const ANSWER: usize = 256 << 20;
+/// Flow-control window in bytes.
+const WINDOW: u32 = 2 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Push {
@@ -59,12 +61,16 @@ impl EdsState {
         self.endpoints.values().map(HashSet::len).sum()
     }
 
-    fn take(&mut self, response: DiscoveryResponse) -> Result<(), prost::DecodeError> {
+    fn take(&mut self, response: &Response) -> Result<(), Status> {
         let at = Instant::now();
-        let bytes = response.resources.iter().map(|resource| resource.value.len()).sum();
-        self.pushes.push(Push { at, bytes });
-        for resource in response.resources {
-            let assignment = ClusterLoadAssignment::decode(resource.value.as_slice())?;
+        let malformed = |error: Malformed| Status::internal(error.to_string());
+        let values =
+            response.resources.iter().map(|resource| Ok(parse_any(&resource.any).map_err(malformed)?.1));
+        let values: Vec<_> = values.collect::<Result<_, Status>>()?;
+        self.pushes.push(Push { at, bytes: values.iter().map(Bytes::len).sum() });
+        for value in values {
+            let assignment = ClusterLoadAssignment::decode(value);
+            let assignment = assignment.map_err(|error| Status::internal(error.to_string()))?;
             let cluster = assignment.cluster_name;
             let localities = assignment.endpoints.into_iter();
             let found =
@@ -75,7 +81,7 @@ impl EdsState {
                 self.removals.push(Removal { at, cluster, lost });
             }
         }
-        self.version = response.version_info;
+        self.version.clone_from(&response.version);
         Ok(())
     }
 }
@@ -131,37 +137,22 @@ async fn watch_server(
     namespace: &str,
     clusters: &[String],
     state: &watch::Sender<EdsState>,
-) -> Result<(), Status> {
-    let client = AggregatedDiscoveryServiceClient::connect(format!("http://{server}")).await;
-    let mut client =
-        client.map_err(|error| Status::unavailable(error.to_string()))?.max_decoding_message_size(ANSWER);
-    let (requests, sent) = mpsc::channel(4);
-    let ask = |version: String, nonce: String, node| DiscoveryRequest {
-        version_info: version,
-        node,
-        resource_names: clusters.to_vec(),
-        type_url: TYPE_URL.to_owned(),
-        response_nonce: nonce,
-        ..DiscoveryRequest::default()
-    };
+) -> Result<Infallible, Status> {
+    let stream = TcpStream::connect(server).await.map_err(|error| Status::unavailable(error.to_string()))?;
+    let names: Vec<&str> = clusters.iter().map(String::as_str).collect();
     let version = state.borrow().version.clone();
-    let first = ask(version, String::new(), Some(node(namespace)));
-    requests.try_send(first).expect("an empty queue has room");
-    let mut answers = client.stream_aggregated_resources(ReceiverStream::new(sent)).await?.into_inner();
-    while let Some(answer) = answers.message().await? {
-        let (version, nonce) = (answer.version_info.clone(), answer.nonce.clone());
+    let first = Request { version, node: Some(node(namespace)), ..request(ENDPOINT, &names) };
+    let mut client = AdsClient::open(stream, Variant::Sotw, WINDOW, &first).await?;
+    loop {
+        let response = client.next().await?;
         let mut taken = Ok(());
-        state.send_modify(|state| taken = state.take(answer));
-        taken.map_err(|error| Status::internal(error.to_string()))?;
-        let acknowledged = requests.send(ask(version, nonce, None)).await;
-        acknowledged.map_err(|_| Status::unavailable("the stream ended"))?;
+        state.send_modify(|state| taken = state.take(&response));
+        taken?;
+        client.send(&acknowledgement(&response, &names)).await?;
     }
-    Ok(())
 }
 
-fn node(namespace: &str) -> Node {
+fn node(namespace: &str) -> Bytes {
     let id = format!("sidecar~127.0.0.1~eds-client.{namespace}~{namespace}.svc.cluster.local");
-    let value = Value { kind: Some(Kind::StringValue(namespace.to_owned())) };
-    let metadata = Struct { fields: [("NAMESPACE".to_owned(), value)].into() };
-    Node { id, user_agent_name: "eds-client".to_owned(), metadata: Some(metadata), ..Node::default() }
+    Node { id, locality: None, metadata: json!({ "NAMESPACE": namespace }) }.encode("eds-client", "")
 }

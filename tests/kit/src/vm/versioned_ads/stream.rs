@@ -2,46 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
-};
-use envoy_types::pb::google::protobuf::Any;
+use hyper::body::Bytes;
+use xds::{Request, ResourceRef, ResponseHead, Variant, type_url};
 
-use super::{Collection, Collections, Seen};
-use crate::vm::xds_resources::{CLUSTER, LISTENER};
-
-/// A response of either variant.
-pub(super) struct Answer {
-    type_url: String,
-    version: String,
-    nonce: String,
-    resources: Vec<(String, Any)>,
-    removed: Vec<String>,
-}
-
-impl Answer {
-    pub(super) fn into_sotw(self) -> DiscoveryResponse {
-        DiscoveryResponse {
-            type_url: self.type_url,
-            version_info: self.version,
-            nonce: self.nonce,
-            resources: self.resources.into_iter().map(|(_, any)| any).collect(),
-            ..DiscoveryResponse::default()
-        }
-    }
-
-    pub(super) fn into_delta(self) -> DeltaDiscoveryResponse {
-        let Self { type_url, version, nonce, resources, removed: removed_resources } = self;
-        let resource = |(name, any)| Resource {
-            name,
-            version: version.clone(),
-            resource: Some(any),
-            ..Resource::default()
-        };
-        let resources = resources.into_iter().map(resource).collect();
-        DeltaDiscoveryResponse { type_url, nonce, resources, removed_resources, ..Default::default() }
-    }
-}
+use super::{Collection, Collections};
 
 /// The subscription to one type.
 #[derive(Default)]
@@ -55,101 +19,77 @@ struct Subscription {
 
 pub(super) struct OneStream {
     number: usize,
-    is_delta: bool,
+    variant: Variant,
     nonces: usize,
     subscriptions: BTreeMap<String, Subscription>,
 }
 
 impl OneStream {
-    pub(super) fn new(number: usize, is_delta: bool) -> Self {
-        Self { number, is_delta, nonces: 0, subscriptions: BTreeMap::new() }
+    pub(super) fn new(number: usize, variant: Variant) -> Self {
+        Self { number, variant, nonces: 0, subscriptions: BTreeMap::new() }
     }
 
     /// Returns the response to a request, if it needs one.
-    pub(super) fn request(&mut self, seen: &Seen, collections: &Collections) -> Option<Answer> {
-        let collection = collections.get(&seen.type_url)?;
-        let is_first = !self.subscriptions.contains_key(&seen.type_url);
-        let subscription = self.subscriptions.entry(seen.type_url.clone()).or_default();
+    pub(super) fn request(&mut self, request: &Request, collections: &Collections) -> Option<Bytes> {
+        let collection = collections.get(&request.type_url)?;
+        let is_first = !self.subscriptions.contains_key(&request.type_url);
+        let subscription = self.subscriptions.entry(request.type_url.clone()).or_default();
         let before = subscription.names.clone();
-        if self.is_delta {
-            subscription.has.extend(seen.initial.clone());
-            for name in &seen.unsubscribe {
+        if self.variant == Variant::Delta {
+            subscription.has.extend(request.initial_versions.iter().cloned());
+            for name in &request.unsubscribe {
                 subscription.names.remove(name);
             }
-            for name in seen.unsubscribe.iter().chain(seen.subscribe.iter().filter(|_| !is_first)) {
+            for name in request.unsubscribe.iter().chain(request.subscribe.iter().filter(|_| !is_first)) {
                 subscription.has.remove(name);
             }
-            subscription.names.extend(seen.subscribe.iter().cloned());
+            subscription.names.extend(request.subscribe.iter().cloned());
         } else {
-            subscription.names = seen.subscribe.iter().cloned().collect();
+            subscription.names = request.subscribe.iter().cloned().collect();
         }
         let is_changed = before != subscription.names;
-        if is_first && seen.version == collection.version {
-            subscription.sent.clone_from(&seen.version);
+        if is_first && request.version == collection.version {
+            subscription.sent.clone_from(&request.version);
             return None;
         }
-        (is_first || is_changed).then(|| self.answer(&seen.type_url, collection))
+        (is_first || is_changed).then(|| self.response(&request.type_url, collection))
     }
 
     /// Returns the responses after a change of the resources.
-    pub(super) fn changed(&mut self, collections: &Collections) -> Vec<Answer> {
+    pub(super) fn changed(&mut self, collections: &Collections) -> Vec<Bytes> {
         let is_changed = |(type_url, collection): &(&String, &Collection)| {
             self.subscriptions.get(*type_url).is_some_and(|known| known.sent != collection.version)
         };
         let changed: Vec<_> = collections.iter().filter(is_changed).collect();
-        changed.into_iter().map(|(type_url, collection)| self.answer(type_url, collection)).collect()
+        changed.into_iter().map(|(type_url, collection)| self.response(type_url, collection)).collect()
     }
 
-    fn answer(&mut self, type_url: &str, collection: &Collection) -> Answer {
+    fn response(&mut self, type_url: &str, collection: &Collection) -> Bytes {
         self.nonces += 1;
+        let is_delta = self.variant == Variant::Delta;
         let subscription = self.subscriptions.entry(type_url.to_owned()).or_default();
-        let is_complete = [CLUSTER, LISTENER].contains(&type_url);
-        let is_current =
-            |name: &String| self.is_delta && subscription.has.get(name) == Some(&collection.version);
+        let is_current = |name: &String| is_delta && subscription.has.get(name) == Some(&collection.version);
         let wanted = collection.resources.iter();
-        let wanted = wanted.filter(|(name, _)| is_complete || subscription.names.contains(*name));
-        let resources: Vec<(String, Any)> = wanted
-            .filter(|(name, _)| !is_current(name))
-            .map(|(name, any)| (name.clone(), any.clone()))
-            .collect();
+        let wanted =
+            wanted.filter(|(name, _)| type_url::is_complete(type_url) || subscription.names.contains(*name));
+        let resources: Vec<_> = wanted.filter(|(name, _)| !is_current(name)).collect();
         let is_gone = |name: &&String| !collection.resources.contains_key(*name);
         let removed: Vec<String> = subscription.has.keys().filter(is_gone).cloned().collect();
         for (name, _) in &resources {
-            subscription.has.insert(name.clone(), collection.version.clone());
+            subscription.has.insert((*name).clone(), collection.version.clone());
         }
         for name in &removed {
             subscription.has.remove(name);
         }
-        subscription.sent.clone_from(&collection.version);
-        Answer {
-            type_url: type_url.to_owned(),
-            version: collection.version.clone(),
-            nonce: format!("{}-{}", self.number, self.nonces),
-            resources,
-            removed,
-        }
-    }
-}
-
-pub(super) fn from_sotw(message: DiscoveryRequest) -> Seen {
-    Seen {
-        type_url: message.type_url,
-        version: message.version_info,
-        nonce: message.response_nonce,
-        error: message.error_detail.map(|status| status.message),
-        subscribe: message.resource_names,
-        ..Seen::default()
-    }
-}
-
-pub(super) fn from_delta(message: DeltaDiscoveryRequest) -> Seen {
-    Seen {
-        type_url: message.type_url,
-        nonce: message.response_nonce,
-        error: message.error_detail.map(|status| status.message),
-        initial: message.initial_resource_versions.into_iter().collect(),
-        subscribe: message.resource_names_subscribe,
-        unsubscribe: message.resource_names_unsubscribe,
-        ..Seen::default()
+        let version = &*collection.version;
+        version.clone_into(&mut subscription.sent);
+        let head = ResponseHead {
+            type_url,
+            // An incremental response has the versions of its resources.
+            version: if is_delta { "" } else { version },
+            nonce: &format!("{}-{}", self.number, self.nonces),
+        };
+        let resources = resources.into_iter().map(|(name, any)| ResourceRef { name, version, any });
+        head.encode(self.variant, resources, removed.iter().map(String::as_str))
     }
 }
