@@ -1,3 +1,5 @@
+mod other_codec;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::type_url::CLUSTER;
