@@ -1,3 +1,6 @@
+//! Builds and decodes messages with envoy-types, since only another codec notices a field with a wrong
+//! number.
+
 use std::collections::HashMap as Map;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
