@@ -241,8 +241,8 @@ impl ClientTask {
                     _ => {}
                 }
                 if !self.is_half_closed {
-                    self.log_failure(&reason);
-                    self.health.failed(&reason);
+                    let was_stable = self.proxy.was_stable(self.started.elapsed());
+                    self.log_failure(&reason, was_stable);
                 }
                 self.drop_upstream();
                 Some(Input::UpstreamClosed { is_rejected, reason })
@@ -250,11 +250,10 @@ impl ClientTask {
         }
     }
 
-    fn log_failure(&mut self, reason: &str) {
-        if self.proxy.was_stable(self.started.elapsed()) {
-            self.last_logged_error = None;
-        }
-        if self.last_logged_error.as_deref() == Some(reason) {
+    /// The same failure is logged again only after a stable stream.
+    fn log_failure(&mut self, reason: &str, was_stable: bool) {
+        self.health.failed(reason);
+        if !was_stable && self.last_logged_error.as_deref() == Some(reason) {
             return;
         }
         if self.envoy.is_some() {
@@ -286,9 +285,10 @@ impl ClientTask {
 
     fn step(&mut self, input: Input) {
         let now = self.started.elapsed();
+        let was_stable = self.proxy.was_stable(now);
         let random = &mut self.context.random;
         for effect in self.proxy.step(now, input, &mut || random.f64()) {
-            self.apply(effect);
+            self.apply(effect, was_stable);
         }
         self.health.stepped(&self.proxy, self.started, &self.context.metrics);
         self.context.state.set_stale(self.proxy.stale(now));
@@ -298,7 +298,7 @@ impl ClientTask {
         }
     }
 
-    fn apply(&mut self, effect: Effect) {
+    fn apply(&mut self, effect: Effect, was_stable: bool) {
         match effect {
             Effect::Connect => {
                 let targets = self.context.certificates.targets().to_vec();
@@ -306,6 +306,10 @@ impl ClientTask {
             }
             Effect::CloseUpstream => {
                 self.health.closed_by_agent();
+                self.drop_upstream();
+            }
+            Effect::AbortUpstream(reason) => {
+                self.log_failure(reason, was_stable);
                 self.drop_upstream();
             }
             Effect::HalfCloseUpstream => {
@@ -372,3 +376,6 @@ async fn reserve(queue: Option<Responses>) -> Option<mpsc::OwnedPermit<Result<Pa
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,8 @@ pub enum Effect {
     Connect,
     /// Close the upstream stream, or abort the attempt to open it.
     CloseUpstream,
+    /// Close the upstream stream because of this fault of the control plane.
+    AbortUpstream(&'static str),
     SendUpstream(Bytes),
     /// Close the client's half of the upstream stream.
     HalfCloseUpstream,

@@ -57,7 +57,7 @@ impl Proxy {
     ) {
         let Upstream::Open(open) = &mut self.upstream else { return };
         let Ok(response) = Response::parse(&message, open.variant) else {
-            return self.close_upstream(now, "the control plane sent a malformed response", random, effects);
+            return self.abort_upstream(now, "the control plane sent a malformed response", random, effects);
         };
         if open.is_alone {
             (self.is_outage, self.error) = (false, None);
@@ -167,7 +167,7 @@ impl Proxy {
     }
 
     /// Closes the upstream stream because of a fault of the control plane.
-    pub(super) fn close_upstream(
+    pub(super) fn abort_upstream(
         &mut self,
         now: Duration,
         reason: &'static str,
@@ -175,7 +175,7 @@ impl Proxy {
         effects: &mut Vec<Effect>,
     ) {
         if matches!(self.upstream, Upstream::Open(_)) {
-            effects.push(Effect::CloseUpstream);
+            effects.push(Effect::AbortUpstream(reason));
             self.health.ended_by_agent(now);
             self.upstream_closed(now, false, reason.to_owned(), random, effects);
         }

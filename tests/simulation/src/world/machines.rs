@@ -119,7 +119,7 @@ impl World {
                 let at = self.now + self.random.millis(0, 100);
                 self.at(at, Event::ProbeValidated { machine, run, input: Box::new(input), probe });
             }
-            Effect::CloseUpstream => {
+            Effect::CloseUpstream | Effect::AbortUpstream(_) => {
                 process.stream = None;
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Fin);

@@ -102,7 +102,7 @@ impl World {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Connect => self.is_connecting = true,
-            Effect::CloseUpstream => self.drop_upstream(),
+            Effect::CloseUpstream | Effect::AbortUpstream(_) => self.drop_upstream(),
             Effect::SendUpstream(message) => {
                 assert!(self.has_upstream, "a request without a stream");
                 self.to_server.push_back(message);

@@ -250,7 +250,7 @@ fn a_flood_stops_at_the_limit_and_an_envoy_that_never_acknowledges_is_disconnect
 fn garbage_ends_the_upstream_stream_only() {
     let mut tested = configured(Variant::Delta);
     tested.step(Input::UpstreamResponse(b"\xff\xff\xff".to_vec().into()));
-    assert!(tested.effects.contains(&Effect::CloseUpstream));
+    assert!(tested.effects.contains(&Effect::AbortUpstream("the control plane sent a malformed response")));
     assert!(!tested.effects.iter().any(|effect| matches!(effect, Effect::CloseEnvoy(_))));
     assert!(tested.proxy.view(tested.now).error.is_some_and(|error| error.contains("malformed")));
 }

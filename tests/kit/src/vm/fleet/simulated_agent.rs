@@ -152,7 +152,7 @@ impl SimulatedAgent {
                 inputs.push_back(Input::ProbeValidated { stream, version, nonce, result: Ok(()) });
             }
             Effect::Health(HealthEvent::Acknowledged(_)) => self.stats.acknowledge(self.number),
-            Effect::CloseUpstream => {
+            Effect::CloseUpstream | Effect::AbortUpstream(_) => {
                 *stream = None;
                 self.stats.lost(self.number, "closed by the agent".to_owned());
             }

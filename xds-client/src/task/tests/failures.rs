@@ -1,0 +1,91 @@
+//! Streams and attempts that fail: what is shown, logged and counted, and when the next one starts.
+
+use tokio::time::Instant;
+
+use super::*;
+
+/// The longest pause before an attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before the first attempt after a stable stream.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// A stream that is open for this long is stable.
+const STABLE: Duration = Duration::from_secs(5);
+
+#[tokio::test(start_paused = true)]
+async fn the_status_that_ends_a_stream_is_shown() {
+    for (status, expected, is_refused) in [
+        (Status::permission_denied("not yours"), "PermissionDenied: not yours", true),
+        (Status::unauthenticated("no token"), "Unauthenticated: no token", true),
+        (Status::invalid_argument("unknown type"), "InvalidArgument: unknown type", true),
+        (Status::unavailable("restart"), "Unavailable: restart", false),
+        (Status::ok(""), "the server ended the stream", false),
+    ] {
+        let server = Server::start(None).await;
+        let mut agent = Agent::start(&server);
+        let stream = server.accept().await;
+        agent.status(|status| status.connected.is_some()).await;
+        stream.end(status).await;
+        assert_eq!(agent.failure().await, expected);
+        assert!(agent.log().contains(&format!("disconnected from the discovery server reason={expected:?}")));
+        let refused = "app_health_agent_discovery_connects_total{result=\"refused\"} 1";
+        assert_eq!(agent.has_metric(refused), is_refused, "{expected}");
+        assert!(agent.has_metric("app_health_agent_discovery_connected 0"));
+
+        advance(LONGEST_PAUSE).await;
+        let again = server.accept().await;
+        agent.status(|status| status.connected.is_some()).await;
+        drop(again);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_does_not_resolve() {
+    // No resolver asks for a label of more than 63 bytes.
+    let config = config(Endpoint::Name("x".repeat(64), 15012));
+    let mut agent = Agent::start_with(config, None);
+    let failure = agent.failure().await;
+    assert!(failure.starts_with("discovery.test:15012: failed to lookup address"), "{failure}");
+    assert!(agent.has_metric("app_health_agent_discovery_connects_total{result=\"failed\"} 1"));
+}
+
+/// Without its token, an attempt fails before any I/O, so that time may advance by itself.
+#[tokio::test(start_paused = true)]
+async fn pauses_between_attempts_grow_until_a_stream_is_stable() {
+    let server = Server::start(None).await;
+    let token = folder("pauses").join("token");
+    let config =
+        DiscoveryConfig { token_file: Some(token.clone()), ..config(Endpoint::Ip(server.address())) };
+    let mut agent = Agent::start_with(config, None);
+    agent.failure().await;
+    agent._frozen = None;
+    let first = agent.pause().await;
+    assert!(first <= FIRST_PAUSE, "{first:?}");
+    let mut longest = first;
+    for _ in 0..20 {
+        longest = longest.max(agent.pause().await);
+    }
+    assert!(longest > 2 * FIRST_PAUSE && longest <= LONGEST_PAUSE, "{longest:?}");
+
+    agent._frozen = Some(Frozen::new());
+    std::fs::write(&token, "secret").expect("a writable folder");
+    advance(LONGEST_PAUSE).await;
+    let stream = server.accept().await;
+    assert_eq!(stream.authorization, "Bearer secret");
+    agent.status(|status| status.connected.is_some()).await;
+    advance(STABLE).await;
+    std::fs::remove_file(&token).expect("the file exists");
+    stream.end(Status::unavailable("restart")).await;
+    agent.failure().await;
+    agent._frozen = None;
+    let next = agent.pause().await;
+    assert!(next <= FIRST_PAUSE, "{next:?}");
+}
+
+impl Agent {
+    /// Returns the time until the next attempt has failed.
+    async fn pause(&mut self) -> Duration {
+        let before = Instant::now();
+        self.client.stream.changed().await.expect("the task runs");
+        before.elapsed()
+    }
+}
