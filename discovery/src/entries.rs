@@ -56,7 +56,7 @@ use super::objects::{Config, Key};
 
 pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node, StreamId};
-pub use protocol::{Code, Effect, Input, Report, StreamCommand};
+pub use protocol::{Code, Effect, Input, StreamCommand};
 pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
 pub use settings::{PeerAddressCheck, RemovalLimits, Settings, UnknownPolicy};
 pub use timestamp::Timestamp;

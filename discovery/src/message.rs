@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use workload_health::Report;
 use workload_health::text::printable;
 pub use xds::Variant;
 use xds::type_url;
 
-use crate::entries::{Node, Report};
+use crate::entries::Node;
 
 /// The resource types that this server supports. Any other type is [`TypeUrl::Other`], and its
 /// response is an empty set, as is that of listeners and routes without `--outbound-listeners`.

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workload_health::{Hello, WorkloadProbe};
+use workload_health::{Hello, Report, WorkloadProbe};
 
-use crate::entries::{Code, Node, Report, StreamCommand};
+use crate::entries::{Code, Node, StreamCommand};
 use crate::message::{Request, Resource, ResourceSubscription, Response, TypeUrl, Variant, Version};
 use crate::objects::Group;
 use crate::snapshot::{Snapshot, Viewer, hash};

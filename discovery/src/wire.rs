@@ -7,10 +7,10 @@ mod outbound;
 mod resources;
 
 use bytes::{Bytes, BytesMut};
+use workload_health::Report;
 use workload_health::text::printable;
 use xds::{ResourceRef, ResponseHead};
 
-use crate::entries::Report;
 use crate::message::{Request, ResourceSubscription, Response, TypeUrl, Variant};
 
 pub use outbound::{HostSpec, http_listener, route, tcp_listener};

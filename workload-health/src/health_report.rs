@@ -120,6 +120,20 @@ impl HealthReport {
     }
 }
 
+/// A health report in one of the two formats that agents send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A HealthInformation message with nothing but Istio's fields.
+    Istio {
+        /// True if the message has no `error_detail`.
+        healthy: bool,
+        /// Why the workload is unhealthy, the message of `error_detail`; empty if it is healthy.
+        message: String,
+    },
+    /// One that also has the app-health extension.
+    AppHealth(HealthReport),
+}
+
 /// The first message of the discovery server on a stream; it is sent again when the probe changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello {

@@ -12,7 +12,7 @@ pub mod workload_group;
 pub mod workload_probe;
 
 pub use fields::Checked;
-pub use health_report::{HealthReport, Hello};
+pub use health_report::{HealthReport, Hello, Report};
 pub use health_state::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy};
 pub use workload_group::{WorkloadGroup, WorkloadTemplate};
 pub use workload_probe::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};

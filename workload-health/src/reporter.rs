@@ -13,9 +13,9 @@ mod types;
 
 use std::time::Duration;
 
-use crate::{HealthReason, HealthReport, Hello, State};
+use crate::{HealthReason, HealthReport, Hello, Report, State};
 use stream::{Due, Stream};
-pub use types::{Attempt, Effect, HealthStatus, Input, Report, ReporterSettings};
+pub use types::{Attempt, Effect, HealthStatus, Input, ReporterSettings};
 
 /// On a stream without acknowledgements, how long after the final report it counts as delivered. Also how
 /// long the stream may take to end then.

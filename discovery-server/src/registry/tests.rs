@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use workload_health::{HealthReport, WorkloadGroup};
+use workload_health::{HealthReport, Report, WorkloadGroup};
 
 use super::*;
 use crate::store::PendingWrites;
-use discovery::entries::{Code, Node, Record, Report};
+use discovery::entries::{Code, Node, Record};
 use discovery::objects::{Group, Key, Service};
 
 struct World {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workload_health::HealthReport;
+use workload_health::Report;
 
 use super::{Event, Identity, Node, Preserved, Record, StreamId};
 use crate::objects::{Config, Group, Key};
@@ -74,20 +74,6 @@ pub enum Input {
     ProcessResumed,
     /// The time of [`super::Entries::next_due`] has passed.
     Tick,
-}
-
-/// A health report in one of the two formats that agents send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// A report of an app-health agent.
-    AppHealth(HealthReport),
-    /// An Istio HealthInformation message.
-    Istio {
-        /// True if the message has no `error_detail`.
-        healthy: bool,
-        /// Message of `error_detail`.
-        message: String,
-    },
 }
 
 /// An effect to be executed, in the returned order.

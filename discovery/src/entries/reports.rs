@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use workload_health::text::printable;
-use workload_health::{HealthReport, State, WorkloadProbe};
+use workload_health::{HealthReport, Report, State, WorkloadProbe};
 
 use super::entry::Entry;
 use super::session::LastReport;
 use super::storage::Ack;
 use super::{
-    Code, ConditionReason, Entries, Event, RejectionReason, Report, ReportOutcome, Settings, StepTime,
-    StreamId, Timestamp, content,
+    Code, ConditionReason, Entries, Event, RejectionReason, ReportOutcome, Settings, StepTime, StreamId,
+    Timestamp, content,
 };
 use crate::objects::Key;
 

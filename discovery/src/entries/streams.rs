@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pacing::RateLimiter;
+use workload_health::Report;
 
 use super::name::RegistrationTarget;
 use super::newest_report::NewestReport;
-use super::{Identity, Node, Report, StreamId};
+use super::{Identity, Node, StreamId};
 use crate::objects::{Group, Key};
 
 /// The object that an unbound stream waits for.

@@ -14,7 +14,7 @@ mod two_instances;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use workload_health::{HealthReport, State};
+use workload_health::{HealthReport, Report, State};
 
 use super::*;
 use crate::objects::Spec;

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use discovery::entries::{Record, Status, StreamId};
 use discovery::objects::{Config, Key};
-use workload_health::reporter::Report;
-use workload_health::{HealthReport, State};
+use workload_health::{HealthReport, Report, State};
 
 use super::configuration::{self, NAMESPACE};
 use super::disk::Write;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use discovery::entries::{Node, StreamId};
 use discovery::message::{Request, Response};
 use workload_health::Hello;
-use workload_health::reporter::Report;
+use workload_health::Report;
 
 /// A message on a connection.
 #[derive(Debug, Clone)]

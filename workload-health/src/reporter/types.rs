@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{HealthReason, HealthReport, Hello, State};
+use crate::{HealthReason, Hello, Report, State};
 use serde_json::Value;
 
 /// Settings of the reporter.
@@ -78,19 +78,6 @@ pub enum Input {
     /// The agent begins to shut down.
     Shutdown,
     Tick,
-}
-
-/// A health report in one of two formats.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
-    /// A report that uses only Istio's protocol.
-    Istio {
-        healthy: bool,
-        /// Why the workload is unhealthy; empty if it is healthy.
-        message: String,
-    },
-    /// A report that uses Istio's protocol and the app-health extension.
-    AppHealth(HealthReport),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

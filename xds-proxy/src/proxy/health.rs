@@ -10,8 +10,8 @@ use std::time::Duration;
 use pacing::exponential;
 use serde_json::json;
 use workload_health::health_report::APP_HEALTH_REPORT;
-use workload_health::reporter::{self, Report, Reporter};
-use workload_health::{Hello, State};
+use workload_health::reporter::{self, Reporter};
+use workload_health::{Hello, Report, State};
 use xds::health::{HealthResponse, ack_or_nack, first_request, report};
 use xds::{Node, Request};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use workload_health::Report;
 use workload_health::Shutdown as HealthEnd;
-use workload_health::reporter::Report;
 use xds_proxy::Input;
 
 use super::{Event, LossReason, World};

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use discovery::entries::{Node, Report as Read, StreamId};
+use discovery::entries::{Node, StreamId};
 use discovery::message::{ResourceSubscription, TypeUrl};
 use discovery::wire;
-use workload_health::reporter::Report;
-use workload_health::{HealthReason, Outcome, WorkloadProbe};
+use workload_health::{HealthReason, Outcome, Report, WorkloadProbe};
 use xds::json::encode_struct;
 use xds::{ResourceRef, ResponseHead, Variant, any, type_url};
 use xds_proxy::{Effect, HealthEvent, Input};
@@ -143,10 +142,6 @@ impl World {
         let (stream, is_first) = (*stream, stream == first_stream);
         let packet = match (request.report, request.type_url, request.subscription) {
             (Some(report), ..) => {
-                let report = match report {
-                    Read::Istio { healthy, message } => Report::Istio { healthy, message },
-                    Read::AppHealth(report) => Report::AppHealth(report),
-                };
                 self.invariants.sent(machine, &report);
                 if self.injected_bug == Some(InjectedBug::SilentAfterReconnect) && !is_first {
                     return;

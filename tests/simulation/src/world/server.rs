@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery::debounce::Debounce;
-use discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamCommand, StreamId, Timestamp};
+use discovery::entries::{Code, Effect, Entries, Input, StreamCommand, StreamId, Timestamp};
 use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
 use discovery::stream::{AdsStream, Input as Ads};
-use workload_health::Hello;
+use workload_health::{Hello, Report};
 
 use super::{Event, Server, World};
 use crate::disk::Write;
 use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
-use workload_health::reporter::Report;
 
 /// The initial wall clock time, 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
@@ -244,20 +243,16 @@ impl World {
     /// Passes a report to the state machine.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         self.invariants.received(self.now, stream, &report);
-        let report = match report {
-            Report::Istio { healthy, message } => Read::Istio { healthy, message },
-            Report::AppHealth(report) => {
-                if self.injected_bug == Some(InjectedBug::AcknowledgeAtOnce) {
-                    let machine = self.network.get(stream).map(|connection| connection.machine);
-                    if let Some(key) = machine.map(|machine| self.key(machine)) {
-                        let (epoch, generation) = (report.epoch.clone(), report.generation);
-                        self.invariants.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
-                    }
-                    self.send(stream, End::Machine, Packet::Ack(report.acknowledgement()));
-                }
-                Read::AppHealth(report)
+        if let Report::AppHealth(report) = &report
+            && self.injected_bug == Some(InjectedBug::AcknowledgeAtOnce)
+        {
+            let machine = self.network.get(stream).map(|connection| connection.machine);
+            if let Some(key) = machine.map(|machine| self.key(machine)) {
+                let record = self.disk.records.get(&key);
+                self.invariants.acknowledged(stream, &report.epoch, report.generation, record);
             }
-        };
+            self.send(stream, End::Machine, Packet::Ack(report.acknowledgement()));
+        }
         self.step_server(Input::Report { stream, report });
     }
 
