@@ -51,8 +51,6 @@ use workload_prober::HealthHandle;
 
 /// Capacity of the queue of new streams.
 const NEW_STREAMS: usize = 4;
-/// Name and version of the agent in the node of a stream that Envoy does not use.
-const PROGRAM: (&str, &str) = ("app-health-agent", env!("CARGO_PKG_VERSION"));
 
 pub struct RunningClient {
     pub stream: watch::Receiver<StreamStatus>,
@@ -93,13 +91,8 @@ pub fn start(
         final_report_timeout: discovery.final_report_timeout,
     };
     let reporter = Reporter::new(reporter, health.subscribe().borrow().status.clone());
-    let settings = ProxySettings {
-        identity,
-        max_age,
-        variant: discovery.variant,
-        program: PROGRAM,
-        serves_envoy: proxy.is_some(),
-    };
+    let settings =
+        ProxySettings { identity, max_age, variant: discovery.variant, serves_envoy: proxy.is_some() };
     let state_machine = Proxy::new(settings, reporter, stored);
     let (streams, new_streams) = mpsc::channel(NEW_STREAMS);
     let (views, xds) = watch::channel(state_machine.view(Duration::ZERO));

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pacing::Backoff;
-use serde_json::Value;
 use workload_health::reporter::{self, Reporter};
 use xds::{Node, Variant};
 
@@ -144,7 +143,7 @@ impl Proxy {
             downstream: None,
             upstream: Upstream::Idle,
             stream: 0,
-            node: Box::new(Node { id: String::new(), locality: None, metadata: Value::Null }),
+            node: Box::default(),
             last_nonce: 0,
             backoff: Backoff::new(FIRST_DELAY, FIRST_DELAY),
             alone_at: if settings.serves_envoy { ENVOY_GRACE } else { Duration::ZERO },

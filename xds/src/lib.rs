@@ -12,7 +12,7 @@ mod response;
 pub mod type_url;
 
 pub use fields::{Malformed, bytes_size, fields, put_bytes, put_key};
-pub use node::{Node, ReceivedNode};
+pub use node::Node;
 pub use request::Request;
 pub use response::{Resource, ResourceRef, Response, ResponseHead, any, parse_any};
 

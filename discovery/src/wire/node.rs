@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::Value;
 use workload_health::health_report as words;
-use xds::ReceivedNode;
 use xds::json::decode_struct;
 
 use super::{METADATA_LIMIT, Malformed};
@@ -19,19 +18,18 @@ const AGENT: &str = "app-health-agent";
 
 /// Decodes the node, and the health report that its metadata may contain.
 pub(super) fn decode(bytes: &Bytes) -> Result<(Option<Node>, Option<HealthReport>), Malformed> {
-    let message = ReceivedNode::parse(bytes)?;
-    if message.metadata.len() > METADATA_LIMIT {
-        return Err(Malformed::TooLarge("node.metadata", "64 KiB"));
-    }
-    let metadata = decode_struct(&message.metadata)?;
+    let xds::Node { id, locality, metadata, program, version } =
+        xds::Node::parse(bytes, |metadata| match metadata.len() > METADATA_LIMIT {
+            true => Err(Malformed::TooLarge("node.metadata", "64 KiB")),
+            false => Ok(decode_struct(metadata)?),
+        })?;
     let report = metadata.get(words::APP_HEALTH_REPORT).map(HealthReport::parse).transpose();
     let report = report.map_err(|text| Malformed::Metadata(printable(&text)))?;
     let text = |name: &str| -> Option<String> {
         metadata.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let is_agent = message.program == AGENT;
     let node = Node {
-        id: printable(&message.id),
+        id: printable(&id),
         namespace: text(words::NAMESPACE),
         service_account: text(words::SERVICE_ACCOUNT),
         instance_ips: metadata.get(words::INSTANCE_IPS).map(addresses).unwrap_or_default(),
@@ -39,7 +37,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<(Option<Node>, Option<HealthReport
         workload_entry: text(words::WORKLOAD_ENTRY),
         network: text(words::NETWORK),
         labels: metadata.get(words::LABELS).map(labels).unwrap_or_default(),
-        locality: locality(&message.locality),
+        locality: locality.and_then(|parts| joined(&parts)),
         readiness_probe: metadata
             .get(words::PROXY_CONFIG)
             .and_then(|config| config.get(words::READINESS_PROBE))
@@ -50,7 +48,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<(Option<Node>, Option<HealthReport
             .and_then(|ours| ours.get("version"))
             .and_then(Value::as_f64)
             .is_some_and(|version| version >= 1.0),
-        agent_version: is_agent.then(|| printable(&message.version)),
+        agent_version: (program == AGENT).then(|| printable(&version)),
     };
     Ok((Some(node), report))
 }
@@ -71,7 +69,7 @@ fn labels(value: &Value) -> BTreeMap<String, String> {
 }
 
 /// Formats `region/zone/subzone` without empty parts at the end.
-fn locality(parts: &[String; 3]) -> Option<String> {
+fn joined(parts: &[String; 3]) -> Option<String> {
     let text = parts.join("/");
     let text = text.trim_end_matches('/');
     (!text.is_empty()).then(|| printable(text))

@@ -72,7 +72,6 @@ impl Process {
                 identity: "machine".to_owned(),
                 max_age: None,
                 variant: Variant::Sotw,
-                program: ("app-health-agent", "0"),
                 serves_envoy: false,
             };
             process.client = AgentClient::AppHealth(Box::new(Proxy::new(settings, reporter, None)));

@@ -205,7 +205,7 @@ impl Proxy {
             Report::Istio { healthy, message } => report((!healthy).then_some(&*message), None),
             Report::AppHealth(status) => {
                 let metadata = json!({ APP_HEALTH_REPORT: status.to_json() });
-                let node = Node { id: self.settings.identity.clone(), locality: None, metadata };
+                let node = Node { id: self.settings.identity.clone(), metadata, ..Node::default() };
                 let error = (status.state != State::Healthy).then_some(&*status.message);
                 report(error, Some(node.encode_identity()))
             }
@@ -223,8 +223,7 @@ impl Proxy {
     pub(super) fn introduce_alone(&mut self, now: Duration, effects: &mut Vec<Effect>) {
         let Upstream::Open(open) = &mut self.upstream else { return };
         (open.is_introduced, open.is_alone, open.introduced_at) = (true, true, now);
-        let (program, version) = self.settings.program;
-        self.send_health(first_request(self.node.encode(program, version)), effects);
+        self.send_health(first_request(self.node.encode()), effects);
     }
 
     /// Processes a response that belongs to the reporter.

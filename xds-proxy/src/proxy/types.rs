@@ -19,8 +19,6 @@ pub struct ProxySettings {
     pub max_age: Option<Duration>,
     /// Variant of a stream that Envoy does not use.
     pub variant: Variant,
-    /// Name and version of the agent.
-    pub program: (&'static str, &'static str),
     /// True if an Envoy may open streams.
     pub serves_envoy: bool,
 }

@@ -13,12 +13,13 @@ use crate::{Node, Resource, Variant, any};
 fn requests() {
     let node = |key: &str| {
         let locality = Some(["eu", "", "1"].map(str::to_owned));
-        Node { id: "sidecar~10.0.0.7".to_owned(), locality, metadata: json!({ key: "shop" }) }
+        let (id, metadata) = ("sidecar~10.0.0.7".to_owned(), json!({ key: "shop" }));
+        Node { id, locality, metadata, program: "agent".to_owned(), version: "1.0".to_owned() }
     };
     let ack = |error| ack_or_nack("v".to_owned(), "n".to_owned(), error);
     type Row<'a> = (Request, &'a str, &'a str, &'a str, Option<(i32, &'a str)>, &'a [&'a str]);
     let rows: [Row; 6] = [
-        (first_request(node("NAMESPACE").encode("agent", "1.0")), ENDPOINT, "", "", None, &["NAMESPACE"]),
+        (first_request(node("NAMESPACE").encode()), ENDPOINT, "", "", None, &["NAMESPACE"]),
         (report(None, None), HEALTH_INFORMATION, "", "", None, &[]),
         (report(Some("bad"), None), HEALTH_INFORMATION, "", "", Some((13, "bad")), &[]),
         (

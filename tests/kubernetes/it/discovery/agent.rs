@@ -52,8 +52,9 @@ impl Agent {
             group => metadata["AUTO_REGISTER_GROUP"] = group.into(),
         }
         let id = format!("sidecar~{ip}~vm.{NAMESPACE}~{NAMESPACE}.svc.cluster.local");
-        let node = Node { id: id.clone(), locality: None, metadata };
-        let first = health::first_request(node.encode("app-health-agent", "0.0.0"));
+        let (program, version) = ("app-health-agent".to_owned(), "0.0.0".to_owned());
+        let node = Node { id: id.clone(), locality: None, metadata, program, version };
+        let first = health::first_request(node.encode());
         let epoch = format!("e{}", EPOCHS.fetch_add(1, Ordering::Relaxed));
         let task = Task { epoch, id, generation: 0, is_healthy: false, state: state.clone() };
         runtime.spawn(task.run(address, first, received));
@@ -161,7 +162,7 @@ impl Task {
             verdict_within_ms: None,
         };
         let metadata = json!({ APP_HEALTH_REPORT: report.to_json() });
-        let node = Node { id: self.id.clone(), locality: None, metadata };
+        let node = Node { id: self.id.clone(), metadata, ..Node::default() };
         health::report((!self.is_healthy).then_some(&*report.message), Some(node.encode_identity()))
     }
 }

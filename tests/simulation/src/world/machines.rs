@@ -189,8 +189,7 @@ impl World {
             process.first_stream.get_or_insert(stream);
         }
         self.trace(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
-        let node =
-            Box::new(xds::Node { id: "machine".to_owned(), locality: None, metadata: Default::default() });
+        let node = Box::new(xds::Node { id: "machine".to_owned(), ..xds::Node::default() });
         self.step_machine(machine, Input::UpstreamOpened { node, server: String::new() });
         if self.plan.machines[machine].kind == Kind::Hostile {
             self.send_hostile_report(machine, stream);

@@ -1,5 +1,6 @@
 //! Health reports on a stream of their own: without an Envoy, before it, and after it.
 
+use xds::json::decode_struct;
 use xds::type_url::{CLUSTER, HEALTH_INFORMATION as REPORT, LISTENER};
 
 use super::super::*;
@@ -34,7 +35,7 @@ fn an_agent_without_an_envoy_introduces_itself_and_reports() {
     for variant in BOTH {
         let tested = alone(variant, false);
         assert_eq!(tested.now, Duration::ZERO);
-        let node = xds::ReceivedNode::parse(tested.sent()[0].node.as_ref().unwrap()).unwrap();
+        let node = xds::Node::parse(tested.sent()[0].node.as_ref().unwrap(), decode_struct).unwrap();
         assert_eq!((&*node.id, &*node.program, &*node.version), ("agent", "agent", "1"));
         assert!(tested.sent()[0].subscribe.is_empty());
         let view = tested.proxy.view(tested.now);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use serde_json::Value;
 use workload_health::reporter::{self, HealthStatus, Reporter, ReporterSettings};
 use workload_health::{HealthReason, State};
 use xds::type_url::CLUSTER;
@@ -132,13 +131,13 @@ fn finished() -> Reporter {
 }
 
 pub(super) fn settings(variant: Variant, serves_envoy: bool) -> ProxySettings {
-    let (identity, program) = (IDENTITY.to_owned(), ("agent", "1"));
-    ProxySettings { identity, max_age: Some(MAX_AGE), variant, program, serves_envoy }
+    ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE), variant, serves_envoy }
 }
 
 /// The node of the agent.
 pub(super) fn agent() -> Box<Node> {
-    Box::new(Node { id: "agent".to_owned(), locality: None, metadata: Value::Null })
+    let text = str::to_owned;
+    Box::new(Node { id: text("agent"), program: text("agent"), version: text("1"), ..Node::default() })
 }
 
 impl Tested {

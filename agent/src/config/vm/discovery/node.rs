@@ -71,5 +71,7 @@ pub(super) fn node(
         id: format!("sidecar~{ip}~{hostname}.{namespace}~{namespace}.svc.cluster.local"),
         locality: args.locality.clone(),
         metadata,
+        program: "app-health-agent".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }

@@ -89,13 +89,8 @@ impl SimulatedAgent {
             istio_heartbeat: None,
             final_report_timeout: Duration::from_secs(2),
         };
-        let settings = ProxySettings {
-            identity: self.id(),
-            max_age: None,
-            variant: Variant::Sotw,
-            program: ("app-health-agent", "0.0.0"),
-            serves_envoy: false,
-        };
+        let settings =
+            ProxySettings { identity: self.id(), max_age: None, variant: Variant::Sotw, serves_envoy: false };
         let reporter = Reporter::new(reporter, level(generation, healthy, since, since));
         let mut proxy = Proxy::new(settings, reporter, None);
         let mut stream: Option<OpenStream> = None;
@@ -204,7 +199,8 @@ impl SimulatedAgent {
             AUTO_REGISTER_GROUP: name(self.service),
             APP_HEALTH: { "version": PROTOCOL_VERSION },
         });
-        Node { id: self.id(), locality: None, metadata }
+        let (program, version) = ("app-health-agent".to_owned(), "0.0.0".to_owned());
+        Node { id: self.id(), locality: None, metadata, program, version }
     }
 }
 

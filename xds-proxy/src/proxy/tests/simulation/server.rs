@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::json;
 use xds::json::{decode_struct, encode_struct};
 use xds::type_url::{CLUSTER, HEALTH_INFORMATION, LISTENER, PROBE, is_complete};
-use xds::{ReceivedNode, Request, ResourceRef, ResponseHead, Variant};
+use xds::{Node, Request, ResourceRef, ResponseHead, Variant};
 
 use super::super::support::{EDS, any};
 
@@ -239,10 +239,10 @@ impl Server {
     /// Records a report. Some acknowledgements are lost.
     fn report(&mut self, request: &Request) -> Option<Bytes> {
         assert!(self.has_node, "a report before the node");
-        let report = request.node.as_ref().map(|node| {
-            let node = ReceivedNode::parse(node).unwrap();
-            decode_struct(&node.metadata).unwrap()["APP_HEALTH_REPORT"].clone()
-        });
+        let report = request
+            .node
+            .as_ref()
+            .map(|node| Node::parse(node, decode_struct).unwrap().metadata["APP_HEALTH_REPORT"].clone());
         let generation = report.as_ref().and_then(|report| report["generation"].as_u64());
         self.health = Some((request.error.is_none(), generation));
         let version = format!("{}/{}", report?["epoch"].as_str().unwrap(), generation?);
