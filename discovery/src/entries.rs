@@ -20,7 +20,6 @@ mod entry;
 mod event;
 mod liveness;
 mod name;
-mod newest_report;
 mod node;
 mod observed;
 mod ownership;

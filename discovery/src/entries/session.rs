@@ -6,10 +6,9 @@ use std::mem;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use workload_health::HealthReport;
 use workload_health::text::printable;
+use workload_health::{HealthReport, State};
 
-use super::newest_report::NewestReport;
 use super::{ReportOutcome, StreamId};
 
 /// More reporting streams than this within a minute mean that two machines report on one entry.
@@ -42,6 +41,10 @@ pub(super) struct Agent {
     pub(super) probe_version: Option<String>,
     pub(super) probe_nack: Option<String>,
 }
+
+/// Epoch, generation and state of the newest report of a stream or session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NewestReport(Option<(String, u64, State)>);
 
 /// Kind of the last report of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,5 +173,30 @@ impl Session {
         let text = printable(text);
         let old = agent.probe_nack.replace(text.clone());
         (old.as_ref() != Some(&text)).then_some(text)
+    }
+}
+
+impl NewestReport {
+    /// Accepts a report unless it is stale: the first one counts, then only newer generations of the
+    /// same epoch. An equal generation is a repetition.
+    pub(super) fn accept(&mut self, report: &HealthReport) -> ReportOutcome {
+        let outcome = match &self.0 {
+            None => ReportOutcome::Applied,
+            Some((epoch, ..)) if *epoch != report.epoch => ReportOutcome::Stale,
+            Some((_, generation, _)) if report.generation > *generation => ReportOutcome::Applied,
+            Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
+                ReportOutcome::Repeated
+            }
+            Some(_) => ReportOutcome::Stale,
+        };
+        if outcome != ReportOutcome::Stale {
+            self.0 = Some((report.epoch.clone(), report.generation, report.state));
+        }
+        outcome
+    }
+
+    /// Returns epoch and generation.
+    pub(super) fn get(&self) -> Option<(&str, u64)> {
+        self.0.as_ref().map(|(epoch, generation, _)| (epoch.as_str(), *generation))
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use workload_health::text::printable;
 
 use super::name::RegistrationTarget;
-use super::newest_report::NewestReport;
-use super::session::Agent;
+use super::session::{Agent, NewestReport};
 use super::{Entries, Event, StreamCommand, StreamId};
 use crate::objects::{Group, Key};
 

@@ -9,7 +9,7 @@ use pacing::RateLimiter;
 use workload_health::Report;
 
 use super::name::RegistrationTarget;
-use super::newest_report::NewestReport;
+use super::session::NewestReport;
 use super::{Identity, Node, StreamId};
 use crate::objects::{Group, Key};
 
