@@ -64,15 +64,23 @@ pub struct Transition {
     pub generation: u64,
 }
 
-/// The state and the counters of consecutive outcomes.
+/// What is decided about the health of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub state: State,
+    pub reason: HealthReason,
+    /// A description of the reason: one line of 1 to 256 bytes of printable ASCII.
+    pub message: String,
+    /// The number of state changes so far.
+    pub generation: u64,
+}
+
+/// The verdict and the counters of consecutive outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthState {
     /// The thresholds; `None` if no probe is configured.
     thresholds: Option<Thresholds>,
-    state: State,
-    reason: HealthReason,
-    message: String,
-    generation: u64,
+    verdict: Verdict,
     /// The number of consecutive successes that count towards the next change; `failures` counts
     /// failures.
     successes: u32,
@@ -83,17 +91,9 @@ pub struct HealthState {
 impl HealthState {
     /// Returns the state `Unknown`. `thresholds` are those of the probe, if there is one.
     pub fn new(thresholds: Option<Thresholds>) -> Self {
-        let reason = if thresholds.is_some() { HealthReason::AwaitingVerdict } else { HealthReason::NoProbe };
-        Self {
-            thresholds,
-            state: State::Unknown,
-            reason,
-            message: reason.text().to_owned(),
-            generation: 0,
-            successes: 0,
-            failures: 0,
-            is_final: false,
-        }
+        let (state, reason) = (State::Unknown, without_verdict(thresholds));
+        let verdict = Verdict { state, reason, message: reason.text().to_owned(), generation: 0 };
+        Self { thresholds, verdict, successes: 0, failures: 0, is_final: false }
     }
 
     /// Records the outcome of a probe, and returns the change that it causes. Without a probe and
@@ -104,22 +104,21 @@ impl HealthState {
             Outcome::Healthy => {
                 self.failures = 0;
                 self.successes = self.successes.saturating_add(1);
-                if self.state == State::Healthy {
+                if self.verdict.state == State::Healthy {
                     self.successes = 0;
                     return None;
                 }
-                (self.successes >= thresholds.success.get()).then(|| {
-                    let reason = HealthReason::ProbeSucceeded;
-                    self.transition(State::Healthy, reason, reason.text().to_owned())
-                })
+                let reason = HealthReason::ProbeSucceeded;
+                (self.successes >= thresholds.success.get())
+                    .then(|| self.transition(State::Healthy, reason, reason.text()))
             }
             Outcome::Unhealthy(unhealthy) => {
                 self.successes = 0;
                 self.failures = self.failures.saturating_add(1);
                 let (reason, text) = unhealthy.into_parts();
-                if self.state == State::Unhealthy {
+                if self.verdict.state == State::Unhealthy {
                     self.failures = 0;
-                    (self.reason, self.message) = (reason, text);
+                    (self.verdict.reason, self.verdict.message) = (reason, text);
                     return None;
                 }
                 (self.failures >= thresholds.failure.get())
@@ -139,11 +138,11 @@ impl HealthState {
         match (before, thresholds) {
             (Some(_), None) => {
                 let reason = HealthReason::NoProbe;
-                Some(self.transition(State::Unknown, reason, reason.text().to_owned()))
+                Some(self.transition(State::Unknown, reason, reason.text()))
             }
             (None, Some(_)) => {
-                self.reason = HealthReason::AwaitingVerdict;
-                self.message = self.reason.text().to_owned();
+                self.verdict.reason = HealthReason::AwaitingVerdict;
+                self.verdict.message = self.verdict.reason.text().to_owned();
                 None
             }
             _ => None,
@@ -155,42 +154,26 @@ impl HealthState {
         let reason = match shutdown {
             Shutdown::Draining if self.is_final => return None,
             Shutdown::Draining => HealthReason::Draining,
-            Shutdown::Terminating if self.reason == HealthReason::Terminating => return None,
+            Shutdown::Terminating if self.verdict.reason == HealthReason::Terminating => return None,
             Shutdown::Terminating => HealthReason::Terminating,
         };
         self.is_final = true;
-        Some(self.transition(State::Unhealthy, reason, reason.text().to_owned()))
+        Some(self.transition(State::Unhealthy, reason, reason.text()))
     }
 
     /// Reverses draining: the state is unknown until the probe has decided again.
     pub fn resume(&mut self) -> Option<Transition> {
-        if self.reason != HealthReason::Draining {
+        if self.verdict.reason != HealthReason::Draining {
             return None;
         }
         self.is_final = false;
         (self.successes, self.failures) = (0, 0);
-        let reason = match self.thresholds {
-            Some(_) => HealthReason::AwaitingVerdict,
-            None => HealthReason::NoProbe,
-        };
-        Some(self.transition(State::Unknown, reason, reason.text().to_owned()))
+        let reason = without_verdict(self.thresholds);
+        Some(self.transition(State::Unknown, reason, reason.text()))
     }
 
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    pub fn reason(&self) -> HealthReason {
-        self.reason
-    }
-
-    /// Returns a description of the reason: one line of 1 to 256 bytes of printable ASCII.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    pub fn generation(&self) -> u64 {
-        self.generation
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
     }
 
     /// Returns true after [`HealthState::shut_down`].
@@ -204,13 +187,17 @@ impl HealthState {
         (self.successes, self.failures)
     }
 
-    fn transition(&mut self, to: State, reason: HealthReason, message: String) -> Transition {
-        let from = std::mem::replace(&mut self.state, to);
-        (self.reason, self.message) = (reason, message);
+    fn transition(&mut self, to: State, reason: HealthReason, message: impl Into<String>) -> Transition {
+        let (from, generation) = (self.verdict.state, self.verdict.generation.saturating_add(1));
+        self.verdict = Verdict { state: to, reason, message: message.into(), generation };
         (self.successes, self.failures) = (0, 0);
-        self.generation = self.generation.saturating_add(1);
-        Transition { from, to, generation: self.generation }
+        Transition { from, to, generation }
     }
+}
+
+/// Returns the reason of the state `Unknown`.
+fn without_verdict(thresholds: Option<Thresholds>) -> HealthReason {
+    if thresholds.is_some() { HealthReason::AwaitingVerdict } else { HealthReason::NoProbe }
 }
 
 #[cfg(test)]

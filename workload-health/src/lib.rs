@@ -13,6 +13,6 @@ pub mod workload_probe;
 
 pub use fields::Checked;
 pub use health_report::{HealthReport, Hello, Report};
-pub use health_state::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy};
+pub use health_state::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy, Verdict};
 pub use workload_group::{WorkloadGroup, WorkloadTemplate};
 pub use workload_probe::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};

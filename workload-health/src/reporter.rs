@@ -13,7 +13,7 @@ mod types;
 
 use std::time::Duration;
 
-use crate::{HealthReason, HealthReport, Hello, Report, State};
+use crate::{HealthReason, HealthReport, Hello, Report, State, Verdict};
 use stream::{Due, Stream};
 pub use types::{Attempt, Effect, HealthStatus, Input, ReporterSettings};
 
@@ -137,7 +137,7 @@ impl Reporter {
         random: &mut dyn FnMut() -> f64,
         effects: &mut Vec<Effect>,
     ) {
-        let is_transition = status.generation != self.status.generation;
+        let is_transition = status.verdict.generation != self.status.verdict.generation;
         self.status = status;
         if is_transition {
             self.send_report(now, Attempt::New, random, effects);
@@ -158,7 +158,7 @@ impl Reporter {
         let Some((epoch, generation)) = version.rsplit_once('/') else { return };
         let (true, Ok(generation)) = (epoch == self.settings.epoch, generation.parse()) else { return };
         stream.acknowledged(now, generation);
-        if generation == self.status.generation {
+        if generation == self.status.verdict.generation {
             self.unacknowledged = None;
         }
     }
@@ -201,7 +201,7 @@ impl Reporter {
         effects: &mut Vec<Effect>,
     ) {
         let StreamState::Open(stream) = &mut self.stream_state else { return };
-        let HealthStatus { generation, state, reason, message, .. } = &self.status;
+        let Verdict { generation, state, reason, message } = &self.status.verdict;
         stream.sent(now, *generation, self.settings.istio_heartbeat, random());
         let report = if stream.session().is_some() {
             if stream.server_acknowledges() {
@@ -231,8 +231,8 @@ impl Reporter {
     fn report(&self, now: Duration) -> HealthReport {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let ago = |then: Duration| millis(now.saturating_sub(then));
-        let HealthStatus { generation, state, reason, message, since, last_probe, interval, verdict_due } =
-            &self.status;
+        let HealthStatus { verdict, since, last_probe, interval, verdict_due } = &self.status;
+        let Verdict { generation, state, reason, message } = verdict;
         HealthReport {
             epoch: self.settings.epoch.clone(),
             generation: *generation,
@@ -287,7 +287,7 @@ impl Reporter {
         }
         match self.assumed_delivered_at(stream) {
             Some(at) => now >= at,
-            None => stream.is_acknowledged(self.status.generation),
+            None => stream.is_acknowledged(self.status.verdict.generation),
         }
     }
 }

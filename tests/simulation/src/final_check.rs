@@ -157,7 +157,8 @@ impl World {
             let is_preserved = plan.group.is_none() && keeps;
             return Ok((!may_stay && !is_preserved).then_some(false));
         };
-        match (process.health.state(), process.health.reason()) {
+        let verdict = process.health.verdict();
+        match (verdict.state, verdict.reason) {
             (State::Healthy, _) => Ok(Some(true)),
             (State::Unhealthy, _) => Ok(Some(false)),
             (State::Unknown, HealthReason::NoProbe) => Ok(Some(plan.group.is_some())),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use workload_health::State;
+use workload_health::reporter::HealthStatus;
 use xds::{Request, Variant, health};
 use xds_proxy::{Effect, HealthEvent, Input};
 
@@ -44,11 +45,11 @@ impl IstioAgent {
     /// Processes one input at `now`, the time since the start of the run.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         match input {
-            Input::Health(level) => {
-                let word = match level.state {
+            Input::Health(HealthStatus { verdict, .. }) => {
+                let word = match verdict.state {
                     State::Unknown => return Vec::new(),
                     State::Healthy => Ok(()),
-                    State::Unhealthy => Err(level.message),
+                    State::Unhealthy => Err(verdict.message),
                 };
                 let was_healthy = self.word.as_ref().map(Result::is_ok);
                 if was_healthy == Some(word.is_ok()) {

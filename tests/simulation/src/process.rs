@@ -81,14 +81,11 @@ impl Process {
 
     /// Returns the state for the reporter; times count from the start of this run.
     pub fn level(&self) -> HealthStatus {
-        let health = &self.health;
+        let verdict = self.health.verdict();
         let seconds = Duration::from_secs;
-        let is_awaiting = health.generation() == 0;
+        let is_awaiting = verdict.generation == 0;
         HealthStatus {
-            generation: health.generation(),
-            state: health.state(),
-            reason: health.reason(),
-            message: health.message().to_owned(),
+            verdict: verdict.clone(),
             since: self.since,
             last_probe: self.last_probe,
             interval: self.probe.map(|probe| seconds(probe.period + probe.timeout)),

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy};
+use super::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy, Verdict};
 use crate::workload_probe::Thresholds;
 
 fn thresholds(success: u32, failure: u32) -> Thresholds {
@@ -18,7 +18,7 @@ fn failure(text: &str) -> Outcome {
 /// `b` (unhealthy), in upper case if the state has changed.
 fn run(state: &mut HealthState, outcomes: &str) -> String {
     let outcome = |char| if char == '+' { Outcome::Healthy } else { failure("bad") };
-    let letter = |state: &HealthState| match state.state() {
+    let letter = |state: &HealthState| match state.verdict().state {
         State::Unknown => 'u',
         State::Healthy => 'h',
         State::Unhealthy => 'b',
@@ -48,8 +48,10 @@ fn thresholds_determine_the_state() {
 
 #[test]
 fn reasons_and_messages_of_each_state() {
-    let told =
-        |state: &HealthState| (state.state(), state.reason(), state.message().to_owned(), state.generation());
+    let told = |state: &HealthState| {
+        let Verdict { state, reason, message, generation } = state.verdict().clone();
+        (state, reason, message, generation)
+    };
     let mut state = HealthState::new(Some(thresholds(1, 2)));
     assert_eq!(told(&state), (State::Unknown, HealthReason::AwaitingVerdict, "no verdict yet".into(), 0));
     state.observe(failure("first"));
@@ -80,17 +82,20 @@ fn a_changed_probe_keeps_the_state_and_resets_the_counters() {
 fn without_a_probe_the_state_is_unknown() {
     let mut state = HealthState::new(None);
     assert_eq!(
-        (state.state(), state.reason(), state.generation()),
+        (state.verdict().state, state.verdict().reason, state.verdict().generation),
         (State::Unknown, HealthReason::NoProbe, 0)
     );
     assert_eq!(run(&mut state, "+-"), "uu");
     assert_eq!(state.set_probe(None), None);
     assert_eq!(state.set_probe(Some(thresholds(1, 1))), None);
-    assert_eq!(state.reason(), HealthReason::AwaitingVerdict);
+    assert_eq!(state.verdict().reason, HealthReason::AwaitingVerdict);
     assert_eq!(run(&mut state, "+"), "H");
     let removed = Transition { from: State::Healthy, to: State::Unknown, generation: 2 };
     assert_eq!(state.set_probe(None), Some(removed));
-    assert_eq!((state.reason(), state.message()), (HealthReason::NoProbe, "no probe is configured"));
+    assert_eq!(
+        (state.verdict().reason, &*state.verdict().message),
+        (HealthReason::NoProbe, "no probe is configured")
+    );
     assert_eq!(run(&mut state, "-"), "u");
 }
 
@@ -99,19 +104,19 @@ fn shutdown_is_final() {
     for before in ["", "+", "-"] {
         let mut state = HealthState::new(Some(thresholds(1, 1)));
         run(&mut state, before);
-        let from = state.state();
-        let generation = state.generation();
+        let from = state.verdict().state;
+        let generation = state.verdict().generation;
         let flip =
             |from, more| Some(Transition { from, to: State::Unhealthy, generation: generation + more });
         assert_eq!(state.shut_down(Shutdown::Draining), flip(from, 1));
         assert_eq!(state.shut_down(Shutdown::Draining), None);
         assert_eq!(run(&mut state, "++--"), "bbbb");
         assert_eq!(state.set_probe(None), None);
-        assert_eq!(state.reason(), HealthReason::Draining);
+        assert_eq!(state.verdict().reason, HealthReason::Draining);
         assert_eq!(state.shut_down(Shutdown::Terminating), flip(State::Unhealthy, 2));
         assert_eq!(state.shut_down(Shutdown::Terminating), None);
         assert_eq!(state.shut_down(Shutdown::Draining), None);
-        assert_eq!((state.reason(), state.is_final()), (HealthReason::Terminating, true));
+        assert_eq!((state.verdict().reason, state.is_final()), (HealthReason::Terminating, true));
     }
 }
 
@@ -169,7 +174,7 @@ proptest! {
         let mut state = HealthState::new(Some(thresholds(first.0, first.1)));
         let mut history = vec![Input::Probe(first.0, first.1)];
         for input in inputs {
-            let (before, generation) = (state.state(), state.generation());
+            let (before, generation) = (state.verdict().state, state.verdict().generation);
             let flip = match &input {
                 Input::Success => state.observe(Outcome::Healthy),
                 Input::Failure => state.observe(failure("bad")),
@@ -177,10 +182,10 @@ proptest! {
             };
             history.push(input);
             let after = model(&history);
-            prop_assert_eq!(state.state(), after, "{:?}", history);
+            prop_assert_eq!(state.verdict().state, after, "{:?}", history);
             let expected = (before != after).then_some(Transition { from: before, to: after, generation: generation + 1 });
             prop_assert_eq!(flip, expected);
-            prop_assert!(!state.message().is_empty());
+            prop_assert!(!state.verdict().message.is_empty());
         }
     }
 
@@ -188,6 +193,6 @@ proptest! {
     fn alternation_never_leaves_unknown(success in 2..9u32, failure in 2..9u32, steps in 0..200usize) {
         let mut state = HealthState::new(Some(thresholds(success, failure)));
         prop_assert_eq!(run(&mut state, &"+-".repeat(steps)), "uu".repeat(steps));
-        prop_assert_eq!(state.generation(), 0);
+        prop_assert_eq!(state.verdict().generation, 0);
     }
 }

@@ -31,8 +31,8 @@ fn status(generation: u64, reason: HealthReason) -> HealthStatus {
         _ => State::Unhealthy,
     };
     let message = format!("{reason}");
-    let (since, last_probe) = (Duration::ZERO, None);
-    HealthStatus { generation, state, reason, message, since, last_probe, interval: None, verdict_due: None }
+    let verdict = Verdict { state, reason, message, generation };
+    HealthStatus { verdict, since: Duration::ZERO, last_probe: None, interval: None, verdict_due: None }
 }
 
 fn unknown() -> Input {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{HealthReason, Hello, Report, State};
+use crate::{HealthReason, Hello, Report, Verdict};
 use serde_json::Value;
 
 /// Settings of the reporter.
@@ -21,12 +21,7 @@ pub struct ReporterSettings {
 /// Health status of the workload. Times count from the agent's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthStatus {
-    /// Number of state transitions so far.
-    pub generation: u64,
-    pub state: State,
-    pub reason: HealthReason,
-    /// Human-readable form of `reason`.
-    pub message: String,
+    pub verdict: Verdict,
     /// Time of the last state transition.
     pub since: Duration,
     pub last_probe: Option<Duration>,
@@ -40,7 +35,7 @@ impl HealthStatus {
     /// True if the agent terminates, after which the status does not change again. A drain comes before
     /// that, so its report is not the last one.
     pub(super) fn is_final(&self) -> bool {
-        self.reason == HealthReason::Terminating
+        self.verdict.reason == HealthReason::Terminating
     }
 }
 

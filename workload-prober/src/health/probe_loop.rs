@@ -77,7 +77,7 @@ where
             let due = self.due();
             tokio::select! {
                 biased;
-                change = phase_change(&mut self.phases, self.state.reason()) => self.follow(change).await,
+                change = phase_change(&mut self.phases, self.state.verdict().reason) => self.follow(change).await,
                 Some(push) = self.pushes.recv() => self.pushed(push).await,
                 Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| probe_task_failed(&error))),
                 config = self.source.changed() => self.apply_result(config).await,

@@ -26,12 +26,9 @@ pub(super) struct Publisher {
 impl Publisher {
     /// Publishes the initial state.
     pub(super) fn new(state: &HealthState, started: Instant, metrics: Arc<Metrics>) -> Self {
-        metrics.vm.health.state(state.state());
+        metrics.vm.health.state(state.verdict().state);
         let status = HealthStatus {
-            generation: state.generation(),
-            state: state.state(),
-            reason: state.reason(),
-            message: state.message().to_owned(),
+            verdict: state.verdict().clone(),
             since: Duration::ZERO,
             last_probe: None,
             interval: None,
@@ -68,7 +65,7 @@ impl Publisher {
             *published = shown;
             status.interval = probe.map(|probe| probe.period.saturating_add(probe.timeout));
             let due = probe.map(|probe| next + longest_verdict(probe).min(longest));
-            status.verdict_due = due.filter(|_| status.generation == 0);
+            status.verdict_due = due.filter(|_| status.verdict.generation == 0);
             history.set_source(source);
         });
     }
@@ -102,8 +99,9 @@ impl Publisher {
 
     /// Publishes the state, and the transition if there was one.
     pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Transition>) {
+        let verdict = state.verdict();
         if let Some(Transition { from, to, generation }) = flip {
-            info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
+            info!(%from, %to, reason = %verdict.reason, message = verdict.message, generation, "health state changed");
             self.metrics.vm.health.transition(to);
             if to == State::Healthy {
                 self.last_logged_failure = None;
@@ -113,16 +111,12 @@ impl Publisher {
         self.snapshots.send_if_modified(|snapshot| {
             let HealthSnapshot { status, history, .. } = snapshot;
             history.set_counters(state.counters());
-            let is_same = status.reason == state.reason()
-                && status.message == state.message()
-                && status.generation == state.generation();
-            if status.state != state.state() {
+            let is_same = status.verdict == *verdict;
+            if status.verdict.state != verdict.state {
                 status.since = now;
             }
-            (status.state, status.reason) = (state.state(), state.reason());
-            state.message().clone_into(&mut status.message);
-            status.generation = state.generation();
-            status.verdict_due = status.verdict_due.filter(|_| status.generation == 0);
+            status.verdict.clone_from(verdict);
+            status.verdict_due = status.verdict_due.filter(|_| status.verdict.generation == 0);
             !is_same
         });
     }

@@ -9,21 +9,22 @@ use address::without_query;
 
 pub(super) fn workload_table(snapshot: &HealthSnapshot) -> Table {
     let HealthSnapshot { status, probe, history } = snapshot;
+    let verdict = &status.verdict;
     let row = |name: &str, cell| vec![Cell::text(name), cell];
-    let tone = match status.state {
+    let tone = match verdict.state {
         State::Healthy => Tone::Good,
         State::Unhealthy => Tone::Bad,
         State::Unknown => Tone::Plain,
     };
     let (successes, failures) = history.totals();
     let mut rows = vec![
-        row("state", Cell::status(tone, status.state.word())),
+        row("state", Cell::status(tone, verdict.state.word())),
         row("since", Cell::At { at: status.since }),
-        row("reason", Cell::text(status.reason.word())),
-        row("message", Cell::text(&status.message)),
+        row("reason", Cell::text(verdict.reason.word())),
+        row("message", Cell::text(&verdict.message)),
         row("last results", Cell::Results { results: history.results() }),
         row("failures", Cell::text(format!("{failures} of {}", successes + failures))),
-        row("generation of the report", Cell::text(status.generation.to_string())),
+        row("generation of the report", Cell::text(verdict.generation.to_string())),
     ];
     if let Some(at) = status.last_probe {
         rows.insert(2, row("last probe", Cell::At { at }));

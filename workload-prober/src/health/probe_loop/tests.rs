@@ -87,7 +87,7 @@ impl Case {
 
     fn state(&self) -> (State, HealthReason, u64) {
         let now = self.now.borrow();
-        (now.status.state, now.status.reason, now.status.generation)
+        (now.status.verdict.state, now.status.verdict.reason, now.status.verdict.generation)
     }
 }
 
@@ -146,7 +146,7 @@ async fn shutdown_waits_neither_for_the_delay_nor_for_a_probe() {
         sleep(seconds(1)).await;
         let before = Instant::now();
         case.observer.apply(Observation::Terminating);
-        case.now.wait_for(|now| now.status.reason == HealthReason::Terminating).await.unwrap();
+        case.now.wait_for(|now| now.status.verdict.reason == HealthReason::Terminating).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO, "{delay} {took}");
         assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 1));
         let began = case.began().len();
@@ -190,7 +190,7 @@ async fn without_a_ready_envoy_the_application_is_not_probed() {
     case.push(probe(0, 10, 2)).await.unwrap();
     sleep(seconds(11)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::EnvoyNotReady, 1));
-    assert_eq!(case.now.borrow().status.message, "Envoy is not ready: clusters not received");
+    assert_eq!(case.now.borrow().status.verdict.message, "Envoy is not ready: clusters not received");
     assert_eq!(case.began(), Vec::<u64>::new());
 }
 
@@ -200,7 +200,7 @@ async fn a_panicking_prober_is_a_failure_and_the_loop_continues() {
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(15)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::CannotRun, 2));
-    assert_eq!(case.now.borrow().status.message, "the prober panicked");
+    assert_eq!(case.now.borrow().status.verdict.message, "the prober panicked");
     sleep(seconds(10)).await;
     assert_eq!(case.state(), (State::Healthy, HealthReason::ProbeSucceeded, 3));
 }

@@ -3,14 +3,16 @@ use std::time::Duration;
 use super::super::HealthStatus;
 use super::super::history::History;
 use super::*;
-use workload_health::{HealthReason, Outcome};
+use workload_health::{HealthReason, Outcome, Verdict};
 
 fn snapshot(probe: Value) -> HealthSnapshot {
     let status = HealthStatus {
-        generation: 3,
-        state: State::Healthy,
-        reason: HealthReason::ProbeSucceeded,
-        message: "<b>".to_owned(),
+        verdict: Verdict {
+            state: State::Healthy,
+            reason: HealthReason::ProbeSucceeded,
+            message: "<b>".to_owned(),
+            generation: 3,
+        },
         since: Duration::from_secs(7),
         last_probe: Some(Duration::from_secs(9)),
         interval: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use workload_health::reporter::{self, HealthStatus, Reporter, ReporterSettings};
-use workload_health::{HealthReason, State};
+use workload_health::{HealthReason, State, Verdict};
 use xds::type_url::CLUSTER;
 use xds::{Node, Request, ResourceRef, Response, ResponseHead, put_bytes};
 
@@ -95,10 +95,7 @@ pub(super) fn status(generation: u64) -> HealthStatus {
         _ => (State::Unhealthy, HealthReason::HttpStatus),
     };
     HealthStatus {
-        generation,
-        state,
-        reason,
-        message: reason.to_string(),
+        verdict: Verdict { state, reason, message: reason.to_string(), generation },
         since: Duration::ZERO,
         last_probe: None,
         interval: None,
@@ -108,7 +105,9 @@ pub(super) fn status(generation: u64) -> HealthStatus {
 
 /// The status of an agent that terminates.
 pub(super) fn terminating(generation: u64) -> HealthStatus {
-    HealthStatus { reason: HealthReason::Terminating, state: State::Unhealthy, ..status(generation) }
+    let mut status = status(generation);
+    (status.verdict.reason, status.verdict.state) = (HealthReason::Terminating, State::Unhealthy);
+    status
 }
 
 /// A reporter that reports the first generation.

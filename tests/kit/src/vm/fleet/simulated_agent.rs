@@ -22,7 +22,7 @@ use workload_health::health_report::{
     SERVICE_ACCOUNT,
 };
 use workload_health::reporter::{HealthStatus, Reporter, ReporterSettings};
-use workload_health::{HealthReason, State};
+use workload_health::{HealthReason, State, Verdict};
 use xds::{Node, Variant};
 use xds_client::DiscoveryServer;
 use xds_client::connection::{self, Connection};
@@ -218,10 +218,7 @@ fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) 
         false => (State::Unhealthy, HealthReason::HttpStatus, "HTTP status 503".to_owned()),
     };
     HealthStatus {
-        generation,
-        state,
-        reason,
-        message,
+        verdict: Verdict { state, reason, message, generation },
         since,
         last_probe: Some(last_probe),
         interval: None,
