@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::{HealthReason, HealthReport, Hello, Report, State, Verdict};
 use stream::{Due, Stream};
-pub use types::{Attempt, Effect, HealthStatus, Input, ReporterSettings};
+pub use types::{Attempt, Effect, HealthStatus, HelloId, Input, ReporterSettings};
 
 /// On a stream without acknowledgements, how long after the final report it counts as delivered. Also how
 /// long the stream may take to end then.
@@ -120,9 +120,9 @@ impl Reporter {
                 self.hello(now, hello, (version, nonce), random, &mut effects);
             }
             Input::Malformed { text, nonce } => self.ack_or_nack(nonce, Err(text), &mut effects),
-            Input::Validated { stream, version, nonce, result } => {
-                if stream == self.streams {
-                    self.ack_or_nack(nonce, result.map(|()| version), &mut effects);
+            Input::Validated { hello, result } => {
+                if hello.stream == self.streams {
+                    self.ack_or_nack(hello.nonce, result.map(|()| hello.version), &mut effects);
                 }
             }
         }
@@ -182,7 +182,8 @@ impl Reporter {
         if session == 0 && probe.is_none() {
             self.ack_or_nack(nonce, Ok(version), effects);
         } else {
-            effects.push(Effect::ValidateProbe { stream: self.streams, version, nonce, probe });
+            let hello = HelloId { stream: self.streams, version, nonce };
+            effects.push(Effect::ValidateProbe { hello, probe });
         }
     }
 

@@ -106,12 +106,12 @@ impl HealthIo {
                     );
                 }
             }
-            HealthEvent::ValidateProbe { stream, version, nonce, probe } => {
+            HealthEvent::ValidateProbe { hello, probe } => {
                 let (health, validated) = (self.handle.clone(), self.validated.clone());
                 self.validation_task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let result = health.push(probe).await;
                     // Sending fails only if the task of the stream has ended.
-                    let _ = validated.send(Input::ProbeValidated { stream, version, nonce, result }).await;
+                    let _ = validated.send(Input::ProbeValidated { hello, result }).await;
                 })));
             }
             HealthEvent::Done => self.is_done = true,

@@ -182,8 +182,8 @@ impl Proxy {
             Input::Health(status) => {
                 self.step_reporter(now, reporter::Input::Status(status), random, &mut effects);
             }
-            Input::ProbeValidated { stream, version, nonce, result } => {
-                let input = reporter::Input::Validated { stream, version, nonce, result };
+            Input::ProbeValidated { hello, result } => {
+                let input = reporter::Input::Validated { hello, result };
                 self.step_reporter(now, input, random, &mut effects);
             }
             // A later connection uses the current files.

@@ -71,7 +71,8 @@ fn pushed(probe: &str) -> Input {
 
 fn validated(stream: u64, version: &str, result: Result<(), &str>) -> Input {
     let result = result.map_err(str::to_owned);
-    Input::Validated { stream, version: version.into(), nonce: format!("of-{version}"), result }
+    let hello = HelloId { stream, version: version.into(), nonce: format!("of-{version}") };
+    Input::Validated { hello, result }
 }
 
 fn acked(generation: u64) -> Input {
@@ -90,7 +91,7 @@ fn describe(effect: Effect) -> Option<String> {
         }
         // Most rows contain hello messages, and only one table is about the responses to them.
         Effect::ValidateProbe { probe: None, .. } => return None,
-        Effect::ValidateProbe { stream, version, .. } => format!("offer {stream} {version}"),
+        Effect::ValidateProbe { hello, .. } => format!("offer {} {}", hello.stream, hello.version),
         Effect::AckOrNack { version, nonce, nack_reason } => {
             format!("answer {nonce} {version} {nack_reason:?}")
         }

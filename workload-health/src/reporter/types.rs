@@ -59,12 +59,9 @@ pub enum Input {
         text: String,
         nonce: String,
     },
-    /// The prober accepted or rejected a pushed probe. `stream`, `version` and `nonce` are those of
-    /// the [`Effect::ValidateProbe`].
+    /// The prober accepted or rejected the probe of an [`Effect::ValidateProbe`].
     Validated {
-        stream: u64,
-        version: String,
-        nonce: String,
+        hello: HelloId,
         /// `Ok` if the probe is in force; otherwise why it was rejected.
         result: Result<(), String>,
     },
@@ -73,6 +70,15 @@ pub enum Input {
     /// The agent begins to shut down.
     Shutdown,
     Tick,
+}
+
+/// The hello message that a pushed probe arrived in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelloId {
+    /// Number of the stream.
+    pub stream: u64,
+    pub version: String,
+    pub nonce: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,10 +97,7 @@ pub enum Effect {
     NothingToReport,
     /// Validate a pushed probe; the result is an [`Input::Validated`].
     ValidateProbe {
-        /// Number of the stream that the probe arrived on.
-        stream: u64,
-        version: String,
-        nonce: String,
+        hello: HelloId,
         /// `None` if the server has no probe for this workload.
         probe: Option<Value>,
     },

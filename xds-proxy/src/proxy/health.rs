@@ -173,9 +173,7 @@ impl Proxy {
             reporter::Effect::AckOrNack { version, nonce, nack_reason } => {
                 return self.send_health(ack_or_nack(version, nonce, nack_reason.as_deref()), effects);
             }
-            reporter::Effect::ValidateProbe { stream, version, nonce, probe } => {
-                HealthEvent::ValidateProbe { stream, version, nonce, probe }
-            }
+            reporter::Effect::ValidateProbe { hello, probe } => HealthEvent::ValidateProbe { hello, probe },
             reporter::Effect::NothingToReport => HealthEvent::NothingToReport,
             reporter::Effect::Unresponsive => return self.reopen_upstream(now, effects),
             reporter::Effect::Delivered => {

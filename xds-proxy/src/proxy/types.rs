@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
-use workload_health::reporter::{Attempt, HealthStatus};
+use workload_health::reporter::{Attempt, HealthStatus, HelloId};
 use xds::{Node, Variant};
 
 use super::storage::Write;
@@ -47,12 +47,9 @@ pub enum Input {
     },
     /// The health status has changed, at least in part.
     Health(HealthStatus),
-    /// A pushed probe was accepted or rejected. `stream`, `version` and `nonce` are those of the
-    /// [`HealthEvent::ValidateProbe`].
+    /// The probe of a [`HealthEvent::ValidateProbe`] was accepted or rejected.
     ProbeValidated {
-        stream: u64,
-        version: String,
-        nonce: String,
+        hello: HelloId,
         result: Result<(), String>,
     },
     /// The certificate files have changed, and the new ones are usable.
@@ -107,9 +104,7 @@ pub enum HealthEvent {
     NothingToReport,
     /// Validate a pushed probe; the result is an [`Input::ProbeValidated`].
     ValidateProbe {
-        stream: u64,
-        version: String,
-        nonce: String,
+        hello: HelloId,
         /// `None` if the server has no probe for this workload.
         probe: Option<Value>,
     },

@@ -113,8 +113,8 @@ impl World {
         match effect {
             Effect::Connect => self.dial(machine, run),
             Effect::SendUpstream(message) => self.send_request(machine, message),
-            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, probe }) => {
-                let input = Input::ProbeValidated { stream, version, nonce, result: Ok(()) };
+            Effect::Health(HealthEvent::ValidateProbe { hello, probe }) => {
+                let input = Input::ProbeValidated { hello, result: Ok(()) };
                 let at = self.now + self.random.millis(0, 100);
                 self.at(at, Event::ProbeValidated { machine, run, input: Box::new(input), probe });
             }

@@ -63,13 +63,11 @@ fn pushed_probes_are_validated_and_acknowledged() {
     let mut tested = listening(Variant::Sotw);
     hello(&mut tested, 3);
     let validate = tested.effects.iter().find_map(|effect| match effect {
-        Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
-            Some((*stream, version.clone(), nonce.clone()))
-        }
+        Effect::Health(HealthEvent::ValidateProbe { hello, .. }) => Some(hello.clone()),
         _ => None,
     });
-    let (stream, version, nonce) = validate.expect("a probe to validate");
-    tested.step(Input::ProbeValidated { stream, version, nonce, result: Ok(()) });
+    let hello = validate.expect("a probe to validate");
+    tested.step(Input::ProbeValidated { hello, result: Ok(()) });
     let sent = &tested.sent()[0];
     assert_eq!((&*sent.type_url, &*sent.version, &*sent.nonce), (PROBE, "p1", "h1"));
     tested.server(PROBE, &[], "p2", "h2");

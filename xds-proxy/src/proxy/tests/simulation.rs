@@ -117,9 +117,9 @@ impl World {
                 let content = (write == Write::Content).then(|| self.proxy.last_good());
                 self.write = Some((content, self.now.saturating_sub(age)));
             }
-            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
+            Effect::Health(HealthEvent::ValidateProbe { hello, .. }) => {
                 let result = if self.random.bool() { Ok(()) } else { Err("invalid".to_owned()) };
-                self.validations.push_back(Input::ProbeValidated { stream, version, nonce, result });
+                self.validations.push_back(Input::ProbeValidated { hello, result });
             }
             Effect::Health(HealthEvent::Done) => self.is_done = true,
             Effect::HalfCloseUpstream => assert!(!self.has_envoy, "the stream is Envoy's"),

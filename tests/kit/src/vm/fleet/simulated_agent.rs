@@ -143,8 +143,8 @@ impl SimulatedAgent {
                     inputs.push_back(self.closed(false, "the server does not read".to_owned()));
                 }
             }
-            Effect::Health(HealthEvent::ValidateProbe { stream, version, nonce, .. }) => {
-                inputs.push_back(Input::ProbeValidated { stream, version, nonce, result: Ok(()) });
+            Effect::Health(HealthEvent::ValidateProbe { hello, .. }) => {
+                inputs.push_back(Input::ProbeValidated { hello, result: Ok(()) });
             }
             Effect::Health(HealthEvent::Acknowledged(_)) => self.stats.acknowledge(self.number),
             Effect::CloseUpstream | Effect::AbortUpstream(_) => {
