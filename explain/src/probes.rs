@@ -6,7 +6,7 @@ pub(crate) mod meaning;
 mod table;
 mod undeclared_port;
 
-use injector::{Handler, HandlerKind, Probe, ProbeKind};
+use injector::{Handler, HandlerField, Probe, ProbeKind};
 use probe::reason::Reason;
 use serde::Serialize;
 use serde_json::Value;
@@ -167,10 +167,7 @@ fn destination(container: &Container<'_>, sent: Probe<'_>) -> (Destination, Stri
             return (Destination::Command, "a command in the container".to_owned());
         }
     };
-    let path = match kind {
-        HandlerKind::HttpGet => fields["path"].as_str().unwrap_or("/"),
-        HandlerKind::TcpSocket | HandlerKind::Grpc => "",
-    };
+    let path = declared::text(kind, fields, HandlerField::Path);
     let port = match &fields["port"] {
         Value::String(name) => {
             container.port_number(&fields["port"]).map_or_else(|| name.clone(), |port| port.to_string())

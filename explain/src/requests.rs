@@ -120,13 +120,7 @@ pub(crate) fn is_sent(container: &Container<'_>, kind: ProbeKind) -> bool {
 /// Returns the path of a probe in the API server's Pod proxy, which sends HTTP. A probe with another
 /// host or with headers cannot be sent that way.
 fn proxy_path(pod: &str, container: &Container<'_>, handler: Handler<'_>) -> Option<String> {
-    let http = match handler {
-        Handler::Network(HandlerKind::HttpGet, fields) => fields,
-        Handler::Network(HandlerKind::TcpSocket | HandlerKind::Grpc, _)
-        | Handler::Exec(_)
-        | Handler::Sleep(_)
-        | Handler::Unknown(_) => return None,
-    };
+    let Handler::Network(HandlerKind::HttpGet, http) = handler else { return None };
     if http["host"].is_string() || http["httpHeaders"].is_array() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! A declared probe or lifecycle hook with its handler and Kubernetes' defaults, read from the
 //! untouched JSON value.
 
-use probe::{HandlerKind, ProbeKind};
+use probe::{HandlerField, HandlerKind, ProbeKind};
 use serde_json::Value;
 
 use crate::pod;
@@ -37,10 +37,7 @@ pub fn handler_names(kind: ProbeKind) -> Vec<&'static str> {
 }
 
 fn network_kinds(kind: ProbeKind) -> impl Iterator<Item = HandlerKind> {
-    HandlerKind::ALL.into_iter().filter(move |handler| match handler {
-        HandlerKind::HttpGet | HandlerKind::TcpSocket => true,
-        HandlerKind::Grpc => !kind.is_hook(),
-    })
+    HandlerKind::ALL.into_iter().filter(move |handler| handler.is_of_hooks() || !kind.is_hook())
 }
 
 impl<'a> Handler<'a> {
@@ -62,10 +59,16 @@ impl<'a> Handler<'a> {
         }
     }
 
+    /// Returns the port if it is a text, which kubelet looks up in the ports of the container.
+    pub fn port_name(self) -> Option<&'a str> {
+        let is_named = matches!(self, Self::Network(kind, _) if kind.has(HandlerField::Port));
+        self.port().filter(|_| is_named)?.as_str()
+    }
+
     /// Returns the host, if it is set.
     pub fn host(self) -> Option<&'a str> {
         let Self::Network(kind, fields) = self else { return None };
-        let host = kind.fields().contains(&"host").then(|| pod::text(fields, "host"));
+        let host = kind.has(HandlerField::Host).then(|| pod::text(fields, "host"));
         host.filter(|host| !host.is_empty())
     }
 

@@ -33,7 +33,7 @@ pub use declared_probe::{Handler, Probe};
 pub use injection::{Cause, Injection, PodOutcome, apply};
 pub use pod::InvalidPod;
 pub use pod_context::PodContext;
-pub use probe::{HandlerKind, ProbeKind};
+pub use probe::{HandlerField, HandlerKind, ProbeKind};
 pub use rewrite::{ProbeResult, ProbeSummary};
 pub use template::AUTO_IMAGE;
 

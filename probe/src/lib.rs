@@ -27,7 +27,7 @@ pub mod scheme;
 pub mod url;
 
 pub use app_probers::AppProbers;
-pub use handler_kind::HandlerKind;
+pub use handler_kind::{HandlerField, HandlerKind};
 pub use json::ConfigError;
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};

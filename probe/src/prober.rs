@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::handler_kind::HandlerKind;
+use crate::handler_kind::{HandlerField, HandlerKind};
 use crate::json::{self, ConfigError, Json};
 use crate::path::ProbeKind;
 use crate::ports::ProxyPorts;
@@ -132,7 +132,7 @@ impl Prober {
         let handler_key = format!("{key}.{}", kind.name());
         let inner = self::fields(handler, &handler_key)?;
         let port = port(inner, &format!("{handler_key}.port"), context.proxy_ports)?;
-        if kind.fields().contains(&"host") && json::field(inner, "host", true).is_some() {
+        if kind.has(HandlerField::Host) && json::field(inner, "host", true).is_some() {
             context
                 .warnings
                 .push(format!("{handler_key}.host: ignored, only the pod's own address is dialed"));

@@ -1,6 +1,6 @@
 //! The probe as the user wrote it.
 
-use injector::{Handler, HandlerKind, ORIGINAL_PROBES_ANNOTATION, Probe};
+use injector::{Handler, HandlerField, HandlerKind, ORIGINAL_PROBES_ANNOTATION, Probe};
 use serde_json::Value;
 
 use super::table::{self, Entry};
@@ -25,6 +25,12 @@ pub(super) fn original(pod: &Value, container: &Container<'_>, sent: Probe) -> O
     })
 }
 
+/// Returns a field that is a text, or its default; nothing if the handler does not have the field.
+pub(super) fn text<'a>(kind: HandlerKind, fields: &'a Value, field: HandlerField) -> &'a str {
+    let default = if kind.has(field) { field.default_text() } else { return "" };
+    fields[field.name()].as_str().unwrap_or(default)
+}
+
 /// Describes a probe as kubectl does: `http-get http://:8080/ready timeout=1s period=10s
 /// #failure=3`.
 pub(super) fn describe(probe: Probe) -> String {
@@ -32,19 +38,19 @@ pub(super) fn describe(probe: Probe) -> String {
         Value::String(name) => name.clone(),
         port => port.to_string(),
     };
-    let text = |fields: &Value, key: &str, default: &str| fields[key].as_str().unwrap_or(default).to_owned();
     let handler = match probe.handler() {
-        Some(Handler::Network(kind, fields)) => match kind {
-            HandlerKind::HttpGet => {
-                let scheme = text(fields, "scheme", "HTTP").to_lowercase();
-                let (host, path) = (text(fields, "host", ""), text(fields, "path", "/"));
-                format!("http-get {scheme}://{host}:{}{path}", port(fields))
-            }
-            HandlerKind::TcpSocket => format!("tcp-socket :{}", port(fields)),
-            HandlerKind::Grpc => {
-                format!("grpc :{} {}", port(fields), text(fields, "service", "")).trim_end().to_owned()
-            }
-        },
+        Some(Handler::Network(kind, fields)) => {
+            let text = |field| text(kind, fields, field);
+            let origin = match kind.has(HandlerField::Scheme) {
+                true => {
+                    format!("{}://{}", text(HandlerField::Scheme).to_lowercase(), text(HandlerField::Host))
+                }
+                false => String::new(),
+            };
+            let (path, service) = (text(HandlerField::Path), text(HandlerField::Service));
+            let target = format!("{} {origin}:{}{path} {service}", kind.kubectl_word(), port(fields));
+            target.trim_end().to_owned()
+        }
         Some(Handler::Unknown(name)) => name.to_owned(),
         Some(Handler::Exec(_) | Handler::Sleep(_)) | None => "exec".to_owned(),
     };

@@ -1,6 +1,6 @@
 //! A probe of a port that has a name, which the container does not declare.
 
-use injector::{Handler, HandlerKind, Probe, ProbeKind};
+use injector::{Probe, ProbeKind};
 
 use super::{ProbeRow, State};
 use crate::advice;
@@ -12,18 +12,7 @@ use crate::wording::probe::ProbeError;
 pub(super) fn name<'a>(container: &Container<'_>, sent: Probe<'a>) -> Option<&'a str> {
     // kubelet also accepts a number in quotes.
     let is_undeclared = |name: &&str| container.named_port(name).is_none() && name.parse::<u16>().is_err();
-    port_name(sent).filter(is_undeclared)
-}
-
-fn port_name(sent: Probe<'_>) -> Option<&str> {
-    let handler = sent.handler()?;
-    match handler {
-        Handler::Network(HandlerKind::HttpGet | HandlerKind::TcpSocket, _) => handler.port()?.as_str(),
-        Handler::Network(HandlerKind::Grpc, _)
-        | Handler::Exec(_)
-        | Handler::Sleep(_)
-        | Handler::Unknown(_) => None,
-    }
+    sent.handler()?.port_name().filter(is_undeclared)
 }
 
 /// kubelet cannot perform the probe, so a container with such a liveness probe is not restarted.

@@ -1,6 +1,6 @@
 //! Reads one declared probe or hook, and makes its entry in the table.
 
-use probe::{HandlerKind, ProxyPorts};
+use probe::{HandlerField, HandlerKind, ProxyPorts};
 use serde_json::{Map, Value, json};
 
 use super::prober_env;
@@ -66,9 +66,8 @@ fn unknown(kind: HandlerKind, handler: &Map<String, Value>) -> Option<String> {
             fields.iter().filter(|(key, value)| !value.is_null() && !known.contains(&key.as_str()));
         stray.next().map(|(key, _)| printable(key))
     };
-    // `mode` is the one field that the filter has and Kubernetes has not yet (KEP-4939).
-    let known = if kind == HandlerKind::Grpc { &["port", "service", "mode"] } else { kind.fields() };
-    if let Some(key) = stray(handler, known) {
+    let known: Vec<&str> = kind.fields().iter().map(|field| field.name()).collect();
+    if let Some(key) = stray(handler, &known) {
         return Some(format!("{name}.{key}"));
     }
     let headers = handler.get("httpHeaders").and_then(Value::as_array)?;
@@ -118,24 +117,37 @@ impl<'a> Declared<'a> {
         if number.is_some_and(|port| ProxyPorts::new([status_port]).contains(port)) {
             return Err((Code::OwnPort, format!("port {port} is a port of the proxy")));
         }
-        let field = |key: &str| self.field(key);
-        let fields = match self.kind {
-            HandlerKind::HttpGet => http_get(port, &field),
-            HandlerKind::TcpSocket => json!({"port": port}),
-            HandlerKind::Grpc => {
-                let service = field("service").cloned().unwrap_or_else(|| "".into());
-                let mut fields = json!({"port": port, "service": service});
-                if let Some(mode) = field("mode") {
-                    fields["mode"] = mode.clone();
-                }
-                fields
-            }
-        };
-        let mut value = json!({ name: fields });
+        let fields = self.kind.fields().iter();
+        let fields =
+            fields.filter_map(|field| Some((field.name().to_owned(), self.entry_field(*field, &port)?)));
+        let mut value = json!({ name: Map::from_iter(fields) });
         if let Some(timeout) = timeout {
             value["timeoutSeconds"] = timeout;
         }
         prober_env::validated_entry(key, &value, status_port).map_err(|text| (Code::Malformed, text))
+    }
+
+    /// Returns a field as the entry has it, with Kubernetes' default.
+    fn entry_field(&self, field: HandlerField, port: &Value) -> Option<Value> {
+        let declared = self.field(field.name());
+        match field {
+            HandlerField::Port | HandlerField::PortNumber => Some(port.clone()),
+            HandlerField::Host => None,
+            HandlerField::Path | HandlerField::Service => Some(
+                declared.filter(|text| **text != "").cloned().unwrap_or_else(|| field.default_text().into()),
+            ),
+            HandlerField::Scheme => Some(match declared.map(|scheme| (scheme, scheme.as_str())) {
+                None | Some((_, Some(""))) => field.default_text().into(),
+                Some((_, Some(scheme))) => scheme.to_ascii_uppercase().into(),
+                Some((other, None)) => other.clone(),
+            }),
+            HandlerField::HttpHeaders => match declared? {
+                Value::Array(headers) if headers.is_empty() => None,
+                Value::Array(headers) => Some(headers.iter().map(header).collect()),
+                other => Some(other.clone()),
+            },
+            HandlerField::Mode => declared.cloned(),
+        }
     }
 
     /// Returns true if the handler is what the injector wrote for `key`, with any port.
@@ -146,23 +158,6 @@ impl<'a> Declared<'a> {
             && field("host").is_empty()
             && matches!(field("scheme").to_ascii_uppercase().as_str(), "" | "HTTP")
     }
-}
-
-fn http_get<'a>(port: Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Value {
-    let path = field("path").filter(|path| **path != "").cloned().unwrap_or_else(|| "/".into());
-    let scheme = match field("scheme").map(|scheme| (scheme, scheme.as_str())) {
-        None | Some((_, Some(""))) => "HTTP".into(),
-        Some((_, Some(scheme))) => scheme.to_ascii_uppercase().into(),
-        Some((other, None)) => other.clone(),
-    };
-    let mut fields = json!({"path": path, "port": port, "scheme": scheme});
-    match field("httpHeaders") {
-        None => {}
-        Some(Value::Array(headers)) if headers.is_empty() => {}
-        Some(Value::Array(headers)) => fields["httpHeaders"] = headers.iter().map(header).collect(),
-        Some(other) => fields["httpHeaders"] = other.clone(),
-    }
-    fields
 }
 
 fn header(header: &Value) -> Value {

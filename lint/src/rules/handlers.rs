@@ -1,7 +1,7 @@
 //! Rules about what a probe or hook does, one probe at a time.
 
 use injector::warning::quote;
-use injector::{Container, Handler, HandlerKind, Probe, Role, pod};
+use injector::{Container, Handler, HandlerField, HandlerKind, Probe, Role, pod};
 use serde_json::{Value, json};
 
 use crate::finding::{Findings, Place};
@@ -50,12 +50,17 @@ fn check_timeout(container: &Container, probe: Probe, handler: Handler, findings
     let (timeout, period) = (probe.timeout(), probe.period());
     let place = Place::of_probe(container, probe);
     let slow = match handler {
-        Handler::Network(HandlerKind::HttpGet, fields) => {
-            (pod::text(fields, "scheme") == "HTTPS").then_some("an HTTPS probe")
+        Handler::Network(kind, fields)
+            if kind.has(HandlerField::Scheme) && pod::text(fields, "scheme") == "HTTPS" =>
+        {
+            Some("an HTTPS probe".to_owned())
         }
-        Handler::Network(HandlerKind::Grpc, _) => Some("a gRPC probe"),
-        Handler::Exec(_) => Some("an exec probe"),
-        Handler::Network(HandlerKind::TcpSocket, _) | Handler::Sleep(_) | Handler::Unknown(_) => None,
+        Handler::Network(kind, _) => {
+            let protocol = kind.protocol().filter(|_| kind.has_handshake());
+            protocol.map(|protocol| format!("a {protocol} probe"))
+        }
+        Handler::Exec(_) => Some("an exec probe".to_owned()),
+        Handler::Sleep(_) | Handler::Unknown(_) => None,
     };
     if let Some(slow) = slow.filter(|_| timeout == 1) {
         let default = if probe.value["timeoutSeconds"].is_number() { "" } else { ", by default" };
@@ -125,11 +130,5 @@ fn check_tcp(container: &Container, probe: Probe, handler: Handler, findings: &m
 
 /// Returns true for a handler that requires a protocol over TCP.
 fn shows_protocol(handler: Handler) -> bool {
-    match handler {
-        Handler::Network(HandlerKind::HttpGet | HandlerKind::Grpc, _) => true,
-        Handler::Network(HandlerKind::TcpSocket, _)
-        | Handler::Exec(_)
-        | Handler::Sleep(_)
-        | Handler::Unknown(_) => false,
-    }
+    matches!(handler, Handler::Network(kind, _) if kind.protocol().is_some())
 }

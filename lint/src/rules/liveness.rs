@@ -1,8 +1,8 @@
 //! Rules about probes that restart containers which would recover.
 
 use injector::warning::quote;
-use injector::{Container, Handler, HandlerKind, Probe, ProbeKind, pod};
-use serde_json::json;
+use injector::{Container, Handler, HandlerField, HandlerKind, Probe, ProbeKind, pod};
+use serde_json::{Value, json};
 
 use crate::Options;
 use crate::finding::{Findings, Place};
@@ -135,26 +135,23 @@ fn same_handler(container: &Container, first: Handler, second: Handler) -> bool 
         (Some((Some(first), _)), Some((Some(second), _))) => first == second,
         (first, second) => first == second,
     };
-    let host = first.host() == second.host();
-    let text = |fields, key, default| match pod::text(fields, key) {
-        "" => default,
-        text => text,
-    };
     let rest = match (first, second) {
         (Handler::Network(kind, first), Handler::Network(other, second)) => {
-            kind == other
-                && match kind {
-                    HandlerKind::HttpGet => {
-                        text(first, "path", "/") == text(second, "path", "/")
-                            && text(first, "scheme", "HTTP") == text(second, "scheme", "HTTP")
-                            && pod::list(first, "httpHeaders") == pod::list(second, "httpHeaders")
-                    }
-                    HandlerKind::TcpSocket => true,
-                    HandlerKind::Grpc => pod::text(first, "service") == pod::text(second, "service"),
-                }
+            let mut fields =
+                kind.fields().iter().filter(|field| field.is_in_kubernetes() && !field.is_port());
+            kind == other && fields.all(|field| same_value(*field, first, second))
         }
         (Handler::Exec(_), Handler::Exec(_)) => first.command().eq(second.command()),
-        _ => false,
+        (Handler::Network(..) | Handler::Exec(_) | Handler::Sleep(_) | Handler::Unknown(_), _) => false,
     };
-    same_port && host && rest
+    same_port && rest
+}
+
+/// Compares a field of two handlers, which is a text or a list.
+fn same_value(field: HandlerField, first: &Value, second: &Value) -> bool {
+    let text = |fields| match pod::text(fields, field.name()) {
+        "" => field.default_text(),
+        text => text,
+    };
+    text(first) == text(second) && pod::list(first, field.name()) == pod::list(second, field.name())
 }

@@ -71,16 +71,19 @@ fn check_fields(container: &Container, probe: Probe, findings: &mut Findings) {
         }
     }
     for handler in handlers {
-        let (fields, known_of_handler): (_, &[&str]) = match handler {
-            Handler::Network(kind, fields) => (fields, kind.fields()),
-            Handler::Exec(fields) => (fields, &["command"]),
-            Handler::Sleep(fields) => (fields, &["seconds"]),
+        let (fields, known_of_handler) = match handler {
+            Handler::Network(kind, fields) => {
+                let names = kind.fields().iter().filter(|field| field.is_in_kubernetes());
+                (fields, names.map(|field| field.name()).collect())
+            }
+            Handler::Exec(fields) => (fields, vec!["command"]),
+            Handler::Sleep(fields) => (fields, vec!["seconds"]),
             Handler::Unknown(_) => continue,
         };
         for name in keys(fields).filter(|name| !known_of_handler.contains(name)) {
             let hint = match known.contains(&name) {
                 true => belongs(probe.kind.field(), name),
-                false => suggestion(name, known_of_handler),
+                false => suggestion(name, &known_of_handler),
             };
             let path = format!("{}.{name}", handler.name());
             findings.add_at(&UNKNOWN_FIELD, place, &path, unknown(&path, &hint));

@@ -5,8 +5,8 @@ mod handlers;
 mod ports;
 
 use injector::warning::quote;
-use injector::{Container, Handler, HandlerKind, Probe, ProbeKind, pod};
-use serde_json::Value;
+use injector::{Container, Handler, Probe, ProbeKind, pod};
+use serde_json::{Value, json};
 
 use crate::finding::{Findings, Place};
 use crate::pod_view::PodView;
@@ -76,18 +76,8 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
 
 fn check_port_name(container: &Container, probe: Probe, findings: &mut Findings) {
     let Some(handler) = probe.handler() else { return };
-    let Some(port @ Value::String(text)) = handler.port() else { return };
-    let may_be_name = match handler {
-        Handler::Network(HandlerKind::HttpGet | HandlerKind::TcpSocket, _) => true,
-        Handler::Network(HandlerKind::Grpc, _)
-        | Handler::Exec(_)
-        | Handler::Sleep(_)
-        | Handler::Unknown(_) => false,
-    };
-    if port_name_problem(text).is_some() || !may_be_name {
-        return;
-    }
-    if container.named_port(text).is_none() {
+    let Some(name) = handler.port_name().filter(|name| port_name_problem(name).is_none()) else { return };
+    if container.named_port(name).is_none() {
         let declared: Vec<&str> =
             container.ports().iter().map(pod::name).filter(|name| !name.is_empty()).collect();
         let declared = match declared.as_slice() {
@@ -95,7 +85,7 @@ fn check_port_name(container: &Container, probe: Probe, findings: &mut Findings)
             names => format!("it declares {}", names.join(", ")),
         };
         let message =
-            format!("port {} is not a port of container {}; {declared}", quote(port), container.name);
+            format!("port {} is not a port of container {}; {declared}", quote(&json!(name)), container.name);
         findings.add_at(
             &NAMED_PORT,
             Place::of_probe(container, probe),

@@ -61,9 +61,8 @@ pub(super) fn port_name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the problems of `httpGet.httpHeaders`.
-pub(super) fn header_problems(headers: &Value) -> Vec<Problem> {
-    let field = "httpGet.httpHeaders";
+/// Returns the problems of a list of headers, such as `httpGet.httpHeaders`.
+pub(super) fn header_problems(field: &str, headers: &Value) -> Vec<Problem> {
     let headers = match headers {
         Value::Null => return Vec::new(),
         Value::Array(headers) => headers,

@@ -1,7 +1,7 @@
 //! What the API server rejects in probes and hooks.
 
 use injector::declared_probe::{GRACE_PERIOD, NUMBERS, handler_names};
-use injector::{Handler, HandlerKind, Probe, ProbeKind, pod};
+use injector::{Handler, HandlerField, HandlerKind, Probe, ProbeKind, pod};
 use serde_json::Value;
 
 use super::fields::{
@@ -83,32 +83,24 @@ fn sleep_problems(sleep: &Value, grace_period: u64) -> Vec<Problem> {
 }
 
 fn network_problems(kind: HandlerKind, fields: &Value) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    match kind {
-        HandlerKind::Grpc => {
-            let port = &fields["port"];
-            problems.extend(match port {
-                Value::Null => Some(missing("grpc.port")),
-                port => int_problem("grpc.port", port, 1),
-            });
-            problems.extend(string_problem("grpc.service", &fields["service"]));
+    let (mut ports, others): (Vec<HandlerField>, _) = kind.fields().iter().partition(|field| field.is_port());
+    ports.extend(others);
+    ports.into_iter().flat_map(|field| field_problems(kind, field, &fields[field.name()])).collect()
+}
+
+fn field_problems(kind: HandlerKind, field: HandlerField, value: &Value) -> Vec<Problem> {
+    let path = format!("{}.{}", kind.name(), field.name());
+    let problem = match field {
+        HandlerField::Port => port_problem(&path, value),
+        HandlerField::PortNumber if value.is_null() => Some(missing(&path)),
+        HandlerField::PortNumber => int_problem(&path, value, 1),
+        HandlerField::Path | HandlerField::Host | HandlerField::Service => string_problem(&path, value),
+        HandlerField::Scheme => {
+            let is_valid = value.is_null() || matches!(value.as_str(), Some("" | "HTTP" | "HTTPS"));
+            (!is_valid).then(|| wrong(&path, value, "must be HTTP or HTTPS"))
         }
-        HandlerKind::HttpGet => {
-            problems.extend(port_problem("httpGet.port", &fields["port"]));
-            for field in ["path", "host"] {
-                problems.extend(string_problem(&format!("httpGet.{field}"), &fields[field]));
-            }
-            if let Some(scheme) = pod::field(fields, "scheme")
-                && !matches!(scheme.as_str(), Some("" | "HTTP" | "HTTPS"))
-            {
-                problems.push(wrong("httpGet.scheme", scheme, "must be HTTP or HTTPS"));
-            }
-            problems.extend(header_problems(&fields["httpHeaders"]));
-        }
-        HandlerKind::TcpSocket => {
-            problems.extend(port_problem("tcpSocket.port", &fields["port"]));
-            problems.extend(string_problem("tcpSocket.host", &fields["host"]));
-        }
-    }
-    problems
+        HandlerField::HttpHeaders => return header_problems(&path, value),
+        HandlerField::Mode => None,
+    };
+    problem.into_iter().collect()
 }
