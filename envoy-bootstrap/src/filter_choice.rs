@@ -1,7 +1,7 @@
 //! Which form of the filter Envoy runs, and why.
 
 use clap::ValueEnum;
-use probe::{Connection, Handler, PluginConfig, Request};
+use probe::{Connection, PluginConfig, Request};
 
 use crate::envoy_version::{EnvoyBuild, EnvoyVersion};
 
@@ -115,12 +115,11 @@ impl Circumstances {
 
 /// Returns true if an http probe of the configuration sends a header with an empty value.
 pub fn has_empty_header(config: &PluginConfig) -> bool {
-    config.probers.iter().any(|(_, prober)| match &prober.handler {
-        Handler::HttpGet(http) => {
-            Request::new(http, "").sent_headers(Connection::Close).any(|(_, value)| value.is_empty())
-        }
-        Handler::TcpSocket(_) | Handler::Grpc(_) => false,
-    })
+    config
+        .probers
+        .iter()
+        .filter_map(|(_, prober)| prober.http_get())
+        .any(|http| Request::new(http, "").sent_headers(Connection::Close).any(|(_, value)| value.is_empty()))
 }
 
 #[cfg(test)]

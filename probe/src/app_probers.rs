@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::json::{ConfigError, Json};
 use crate::path::ProbePath;
 use crate::ports::ProxyPorts;
-use crate::prober::{GrpcMode, Handler, Prober, ReadContext};
-use crate::scheme::Scheme;
+use crate::prober::{Prober, ReadContext};
 
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PROBERS: usize = 10_000;
@@ -85,7 +84,7 @@ impl AppProbers {
     pub fn to_json(&self) -> String {
         // Whether serde_json itself sorts keys depends on the features of the whole build.
         let sorted: BTreeMap<String, Value> =
-            self.0.iter().map(|(path, prober)| (path.to_string(), prober_json(prober))).collect();
+            self.0.iter().map(|(path, prober)| (path.to_string(), prober.to_json())).collect();
         Value::Object(Map::from_iter(sorted)).to_string()
     }
 }
@@ -94,33 +93,6 @@ impl FromIterator<(ProbePath, Prober)> for AppProbers {
     fn from_iter<T: IntoIterator<Item = (ProbePath, Prober)>>(entries: T) -> Self {
         Self(entries.into_iter().collect())
     }
-}
-
-/// Writes the keys in sorted order, because serde_json may not sort them.
-fn prober_json(prober: &Prober) -> Value {
-    let (name, handler) = match &prober.handler {
-        Handler::HttpGet(http) => {
-            let headers =
-                http.headers.iter().map(|header| json!({"name": header.name, "value": header.value}));
-            let headers: Vec<Value> = headers.collect();
-            let scheme = match http.scheme {
-                Scheme::Http => "HTTP",
-                Scheme::Https => "HTTPS",
-            };
-            let fields =
-                json!({"httpHeaders": headers, "path": http.path, "port": http.port, "scheme": scheme});
-            ("httpGet", fields)
-        }
-        Handler::TcpSocket(tcp) => ("tcpSocket", json!({"port": tcp.port})),
-        Handler::Grpc(grpc) => {
-            let mode = match grpc.mode {
-                GrpcMode::Plaintext => "Plaintext",
-                GrpcMode::Tls => "TLS",
-            };
-            ("grpc", json!({"mode": mode, "port": grpc.port, "service": grpc.service}))
-        }
-    };
-    json!({name: handler, "timeoutSeconds": prober.timeout.as_secs()})
 }
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ impl HandlerField {
 }
 
 impl HandlerKind {
+    /// Returns the fields of Kubernetes' type.
+    pub fn kubernetes_fields(self) -> impl Iterator<Item = HandlerField> {
+        self.fields().iter().copied().filter(|field| field.is_in_kubernetes())
+    }
+
     /// Returns true if the handler has the field.
     pub fn has(self, field: HandlerField) -> bool {
         self.fields().contains(&field)

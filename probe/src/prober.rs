@@ -1,6 +1,9 @@
 //! A prober: a Kubernetes probe or lifecycle handler with validated fields, and its timeout.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::handler_kind::{HandlerField, HandlerKind};
 use crate::json::{self, ConfigError, Json};
@@ -116,6 +119,30 @@ impl Prober {
         }
     }
 
+    /// Returns the handler if it is an `httpGet`, the one kind that declares headers.
+    pub fn http_get(&self) -> Option<&HttpGet> {
+        match &self.handler {
+            Handler::HttpGet(http) => Some(http),
+            Handler::TcpSocket(_) | Handler::Grpc(_) => None,
+        }
+    }
+
+    /// Returns the entry as JSON. The keys are sorted, which serde_json may not do.
+    pub(crate) fn to_json(&self) -> Value {
+        let (kind, handler) = match &self.handler {
+            Handler::HttpGet(http) => (HandlerKind::HttpGet, http_get_json(http)),
+            Handler::TcpSocket(tcp) => (HandlerKind::TcpSocket, json!({"port": tcp.port})),
+            Handler::Grpc(grpc) => {
+                let mode = match grpc.mode {
+                    GrpcMode::Plaintext => "Plaintext",
+                    GrpcMode::Tls => "TLS",
+                };
+                (HandlerKind::Grpc, json!({"mode": mode, "port": grpc.port, "service": grpc.service}))
+            }
+        };
+        json!(BTreeMap::from([(kind.name(), handler), ("timeoutSeconds", self.timeout.as_secs().into())]))
+    }
+
     /// Reads one entry. Like Go, it ignores the ASCII case of field names and ignores unknown
     /// fields.
     pub(crate) fn read(value: &Json, context: &mut ReadContext) -> Result<Self, ConfigError> {
@@ -201,6 +228,13 @@ fn http_get(fields: &[(String, Json)], key: &str, port: u16) -> Result<HttpGet, 
     }
     let headers = headers(fields, &format!("{key}.httpHeaders"))?;
     Ok(HttpGet { path: path.into(), port, scheme, headers })
+}
+
+fn http_get_json(http: &HttpGet) -> Value {
+    let header = |header: &Header| json!({"name": header.name, "value": header.value});
+    let headers: Vec<Value> = http.headers.iter().map(header).collect();
+    let scheme = http.scheme.word().to_ascii_uppercase();
+    json!({"httpHeaders": headers, "path": http.path, "port": http.port, "scheme": scheme})
 }
 
 fn grpc(fields: &[(String, Json)], key: &str, port: u16) -> Result<Grpc, ConfigError> {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{self, Checked, Findings, Object};
 pub use http_get::WorkloadHttpGet;
-use probe::{HandlerKind, ports};
+use probe::{HandlerField, HandlerKind, ports};
 
 /// The path of the probe in its document.
 const PATH: &str = "spec.probe";
@@ -88,21 +88,12 @@ impl WorkloadHandler {
         }
     }
 
-    /// Returns the port of the application; `None` for a command.
-    pub fn port(&self) -> Option<NonZeroU16> {
+    /// Returns the kind of request over the network and its port; `None` for a command.
+    pub fn network(&self) -> Option<(HandlerKind, NonZeroU16)> {
         match self {
-            Self::HttpGet(http) => Some(http.port),
-            Self::TcpSocket { port, .. } | Self::Grpc { port, .. } => Some(*port),
-            Self::Exec { .. } => None,
-        }
-    }
-
-    /// Returns the path of the port in the document, for example `spec.probe.grpc.port`.
-    pub fn port_path(&self) -> Option<&'static str> {
-        match self {
-            Self::HttpGet(_) => Some("spec.probe.httpGet.port"),
-            Self::TcpSocket { .. } => Some("spec.probe.tcpSocket.port"),
-            Self::Grpc { .. } => Some("spec.probe.grpc.port"),
+            Self::HttpGet(http) => Some((HandlerKind::HttpGet, http.port)),
+            Self::TcpSocket { port, .. } => Some((HandlerKind::TcpSocket, *port)),
+            Self::Grpc { port, .. } => Some((HandlerKind::Grpc, *port)),
             Self::Exec { .. } => None,
         }
     }
@@ -162,18 +153,14 @@ impl WorkloadProbe {
         for (name, number) in SETTINGS.into_iter().zip(numbers) {
             fields.insert(name.to_owned(), number.into());
         }
-        let (name, handler) = match &self.handler {
-            WorkloadHandler::HttpGet(http) => ("httpGet", http.to_json()),
-            WorkloadHandler::TcpSocket { port, host: None } => ("tcpSocket", json!({ "port": port.get() })),
-            WorkloadHandler::TcpSocket { port, host } => {
-                ("tcpSocket", json!({ "port": port.get(), "host": host }))
-            }
-            WorkloadHandler::Grpc { port, service } => {
-                ("grpc", json!({ "port": port.get(), "service": service }))
-            }
-            WorkloadHandler::Exec { command } => ("exec", json!({ "command": command })),
+        let handler = match &self.handler {
+            WorkloadHandler::HttpGet(http) => http.to_json(),
+            WorkloadHandler::TcpSocket { port, host: None } => json!({ "port": port.get() }),
+            WorkloadHandler::TcpSocket { port, host } => json!({ "port": port.get(), "host": host }),
+            WorkloadHandler::Grpc { port, service } => json!({ "port": port.get(), "service": service }),
+            WorkloadHandler::Exec { command } => json!({ "command": command }),
         };
-        fields.insert(name.to_owned(), handler);
+        fields.insert(handler_name(self.handler.network().map(|(kind, _)| kind)).to_owned(), handler);
         Value::Object(fields)
     }
 }
@@ -202,6 +189,11 @@ fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> 
             continue;
         }
         let Some(fields) = object.object(name, findings) else { continue };
+        let known = kind.map_or_else(
+            || vec!["command"],
+            |kind| kind.kubernetes_fields().map(HandlerField::name).collect(),
+        );
+        fields.warn_unknown(&known, findings);
         handler = match kind {
             Some(HandlerKind::HttpGet) => {
                 WorkloadHttpGet::read(&fields, findings).map(WorkloadHandler::HttpGet)
@@ -215,13 +207,11 @@ fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> 
 }
 
 fn tcp_socket(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
-    fields.warn_unknown(&["port", "host"], findings);
     let host = http_get::host(fields, findings);
     Some(WorkloadHandler::TcpSocket { port: port(fields, findings)?, host })
 }
 
 fn grpc(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
-    fields.warn_unknown(&["port", "service"], findings);
     let service = fields.string("service", findings);
     if service.len() > SERVICE_BYTES {
         findings.error(&fields.field_path("service"), format_args!("must be at most {SERVICE_BYTES} bytes"));
@@ -230,7 +220,6 @@ fn grpc(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
 }
 
 fn exec(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
-    fields.warn_unknown(&["command"], findings);
     let before = findings.errors.len();
     let elements = fields.list("command", findings);
     if elements.is_empty() && findings.errors.len() == before {

@@ -137,9 +137,8 @@ fn same_handler(container: &Container, first: Handler, second: Handler) -> bool 
     };
     let rest = match (first, second) {
         (Handler::Network(kind, first), Handler::Network(other, second)) => {
-            let mut fields =
-                kind.fields().iter().filter(|field| field.is_in_kubernetes() && !field.is_port());
-            kind == other && fields.all(|field| same_value(*field, first, second))
+            let mut fields = kind.kubernetes_fields().filter(|field| !field.is_port());
+            kind == other && fields.all(|field| same_value(field, first, second))
         }
         (Handler::Exec(_), Handler::Exec(_)) => first.command().eq(second.command()),
         (Handler::Network(..) | Handler::Exec(_) | Handler::Sleep(_) | Handler::Unknown(_), _) => false,

@@ -3,7 +3,7 @@
 
 use injector::declared_probe::{GRACE_PERIOD, NUMBERS, handler_names};
 use injector::warning::quote;
-use injector::{Container, Handler, Probe, ProbeKind, pod};
+use injector::{Container, Handler, HandlerField, Probe, ProbeKind, pod};
 use serde_json::{Value, json};
 
 use crate::finding::{Findings, Place};
@@ -73,8 +73,7 @@ fn check_fields(container: &Container, probe: Probe, findings: &mut Findings) {
     for handler in handlers {
         let (fields, known_of_handler) = match handler {
             Handler::Network(kind, fields) => {
-                let names = kind.fields().iter().filter(|field| field.is_in_kubernetes());
-                (fields, names.map(|field| field.name()).collect())
+                (fields, kind.kubernetes_fields().map(HandlerField::name).collect())
             }
             Handler::Exec(fields) => (fields, vec!["command"]),
             Handler::Sleep(fields) => (fields, vec!["seconds"]),

@@ -36,7 +36,6 @@ pub struct WorkloadHttpGet {
 
 impl WorkloadHttpGet {
     pub(super) fn read(fields: &Object, findings: &mut Findings) -> Option<Self> {
-        fields.warn_unknown(&["path", "port", "scheme", "host", "httpHeaders"], findings);
         let path = match request_path(fields.string("path", findings)) {
             Ok(path) => path,
             Err(reason) => {

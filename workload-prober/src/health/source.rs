@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use probe::ProxyPorts;
+use probe::{HandlerField, ProxyPorts};
 use serde_json::Value;
 use serving::watched::Watched;
 use tracing::{error, info, warn};
@@ -27,9 +27,9 @@ pub struct LocalRules {
 impl LocalRules {
     /// Returns an error if `probe` targets a port of the proxy.
     pub fn check(&self, probe: &WorkloadProbe) -> Result<(), String> {
-        match (probe.handler.port(), probe.handler.port_path()) {
-            (Some(port), Some(path)) if self.proxy_ports.contains(port.get()) => {
-                Err(format!("{path}: {port} belongs to the proxy"))
+        match probe.handler.network() {
+            Some((kind, port)) if self.proxy_ports.contains(port.get()) => {
+                Err(format!("spec.probe.{}.port: {port} belongs to the proxy", kind.name()))
             }
             _ => Ok(()),
         }
@@ -175,8 +175,10 @@ impl ProbeSource {
 /// secrets.
 pub(super) fn redacted(probe: &WorkloadProbe) -> Value {
     let mut value = probe.to_json();
-    let headers = value.pointer_mut("/httpGet/httpHeaders").and_then(Value::as_array_mut);
-    for header in headers.into_iter().flatten() {
+    let handlers = value.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+    let lists =
+        handlers.filter_map(|handler| handler.get_mut(HandlerField::HttpHeaders.name())?.as_array_mut());
+    for header in lists.flatten() {
         if !header["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("host")) {
             header["value"] = "***".into();
         }

@@ -52,7 +52,7 @@ fn errors_carry_their_location() {
 fn numbers_as_kubectl_reads_them() {
     let text = format!("{HEAD}spec: {{ probe: {{ periodSeconds: 010, tcpSocket: {{ port: 0x50 }} }} }}\n");
     let probe = parse(text.as_bytes()).unwrap().value.probe.unwrap();
-    assert_eq!((probe.period.as_secs(), probe.handler.port().unwrap().get()), (8, 80));
+    assert_eq!((probe.period.as_secs(), probe.handler.network().unwrap().1.get()), (8, 80));
 }
 
 #[test]
