@@ -1,6 +1,7 @@
 //! Tests of plugin configurations with the compiled filter: each is accepted, or rejected as a
 //! whole with an error in the log, and none traps.
 
+use probe::HandlerKind;
 use wasm_host::Vm;
 use wasm_host::scenario::Scenario;
 use wasm_host::transcript::LogLevel;
@@ -32,6 +33,7 @@ const P: &str = r#"probers["/app-health/app/livez"]"#;
 #[test]
 fn a_rejected_configuration_names_key_value_and_reason() {
     let tcp = r#"{"tcpSocket": {"port": 80}}"#;
+    let kinds = HandlerKind::ALL.map(HandlerKind::name).join(", ");
     let rows: Vec<(String, String)> = vec![
         (
             with(tcp).replace("10.0.0.5", "localhost"),
@@ -43,11 +45,11 @@ fn a_rejected_configuration_names_key_value_and_reason() {
         ),
         ("[]".into(), r#"configuration = "[]": must be an object at line 1 column 1"#.into()),
         (with("null"), format!("{P} = null: must be an object")),
-        (with("{}"), format!("{P} = {{}}: needs exactly one of httpGet, tcpSocket, grpc")),
+        (with("{}"), format!("{P} = {{}}: needs exactly one of {kinds}")),
         (
             with(r#"{"tcpSocket": {"port": 1}, "grpc": {"port": 2}}"#),
             format!(
-                r#"{P} = {{"tcpSocket":{{"port":1}},"grpc":{{"port":2}}}}: needs exactly one of httpGet, tcpSocket, grpc"#
+                r#"{P} = {{"tcpSocket":{{"port":1}},"grpc":{{"port":2}}}}: needs exactly one of {kinds}"#
             ),
         ),
         (port("70000"), format!("{P}.httpGet.port = 70000: must be 1 to 65535")),

@@ -5,6 +5,7 @@ mod chart;
 mod dependencies;
 mod documents;
 mod envoy_examples;
+mod handler_kinds;
 mod metrics;
 mod module_cycles;
 mod module_imports;

@@ -1,3 +1,5 @@
+use probe::HandlerKind;
+
 use super::*;
 
 const TABLE: &str = r#"{"podIP": "10.0.0.5", "probers": {
@@ -25,6 +27,17 @@ fn targets_without_secrets() {
         ]
     );
     assert!(!format!("{probes:?}").contains("secret"));
+}
+
+#[test]
+fn each_kind_has_a_cluster_in_the_bootstrap() {
+    let bootstrap = include_str!("../../../envoy-config/bootstrap.yaml");
+    for kind in HandlerKind::ALL {
+        let prober = format!(r#"{{"{}": {{"port": 80}}}}"#, kind.name());
+        let table = format!(r#"{{"podIP": "10.0.0.5", "probers": {{"/app-health/a/livez": {prober}}}}}"#);
+        let cluster = declared_probes(&table)[0].cluster.expect("a cluster");
+        assert!(bootstrap.contains(&format!("- name: {cluster}\n")), "{}: no cluster {cluster}", kind.name());
+    }
 }
 
 #[test]

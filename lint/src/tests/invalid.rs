@@ -1,5 +1,8 @@
 //! What the API server rejects, field by field: the rule, the path and the message.
 
+use injector::ProbeKind;
+use injector::declared_probe::handler_names;
+
 use super::options;
 use crate::{Severity, lint_stream};
 
@@ -20,10 +23,12 @@ fn errors(fields: &str) -> Vec<(&'static str, String, String)> {
         .collect()
 }
 
-/// Checks that the fields have exactly one error.
+/// Checks that the fields have exactly one error. In the message, `HANDLERS` stands for the names of all
+/// handlers of a probe.
 fn check(fields: &str, code: &str, path: &str, message: &str) {
     let found = errors(fields);
-    let expected = [(code, path.to_owned(), message.to_owned())];
+    let handlers = handler_names(ProbeKind::Liveness).join(", ");
+    let expected = [(code, path.to_owned(), message.replace("HANDLERS", &handlers))];
     let found: Vec<_> =
         found.iter().map(|(code, path, message)| (*code, path.clone(), message.clone())).collect();
     assert_eq!(found, expected, "{fields}");
@@ -59,7 +64,7 @@ fn a_message_names_field_value_and_rule() {
             "terminationGracePeriodSeconds",
             "terminationGracePeriodSeconds = 0: must be at least 1",
         ),
-        (live(""), "", "must have one of exec, httpGet, tcpSocket, grpc"),
+        (live(""), "", "must have one of HANDLERS"),
         (
             live("exec: {command: [a]}, httpGet: {port: 80}"),
             "",

@@ -3,7 +3,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::AppProbers;
-use crate::{Grpc, GrpcMode, Handler, Header, HttpGet, PluginConfig, ProbePath, Prober, Scheme, TcpSocket};
+use crate::{
+    Grpc, GrpcMode, Handler, HandlerKind, Header, HttpGet, PluginConfig, ProbePath, Prober, Scheme, TcpSocket,
+};
 
 fn read(table: &str) -> Result<AppProbers, String> {
     let text = format!(r#"{{"podIP":"10.0.0.5","probers":{table}}}"#);
@@ -47,6 +49,18 @@ fn any_key_accepts_any_handler() {
     ];
     assert_eq!(ports, expected.map(|(path, port)| (path.to_owned(), port)), "sorted by container and kind");
     assert!(!probers.is_empty() && AppProbers::default().is_empty());
+}
+
+#[test]
+fn each_kind_is_written_as_it_is_read() {
+    for kind in HandlerKind::ALL {
+        let name = kind.name();
+        let probers =
+            read(&format!(r#"{{"/app-health/a/livez": {{"{name}": {{"port": 80}}}}}}"#)).expect(name);
+        let json = probers.to_json();
+        assert!(json.contains(&format!("\"{name}\":{{")), "{name}: {json}");
+        assert_eq!(read(&json).as_ref(), Ok(&probers), "{name}: {json}");
+    }
 }
 
 #[test]

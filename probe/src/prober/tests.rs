@@ -3,15 +3,16 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSocket};
-use crate::PluginConfig;
+use crate::{HandlerKind, PluginConfig};
 
 /// Reads one prober at `/app-health/app/livez`. In the text of the error, `P` stands for the
-/// prober's key.
+/// prober's key, and `KINDS` for the names of all kinds.
 fn read_at(path: &str, prober: &str) -> Result<(Prober, Vec<String>), String> {
     let text = format!(r#"{{"podIP":"10.0.0.5","reservedPorts":[19000],"probers":{{"{path}":{prober}}}}}"#);
     let context = format!("probers[\"{path}\"]");
-    let config =
-        PluginConfig::parse(text.as_bytes()).map_err(|error| error.to_string().replace(&context, "P"))?;
+    let kinds = HandlerKind::ALL.map(HandlerKind::name).join(", ");
+    let config = PluginConfig::parse(text.as_bytes())
+        .map_err(|error| error.to_string().replace(&context, "P").replace(&kinds, "KINDS"))?;
     let warnings = config.warnings.iter().map(|warning| warning.replace(&context, "P")).collect();
     let (_, prober) = config.probers.iter().next().expect("one prober");
     Ok((prober.clone(), warnings))
@@ -105,19 +106,19 @@ fn not_exactly_one_handler() {
         (r#""x""#, r#"P = "x": must be an object"#),
         ("[]", "P = []: must be an object"),
         ("7", "P = 7: must be an object"),
-        ("{}", "P = {}: needs exactly one of httpGet, tcpSocket, grpc"),
-        (r#"{"httpGet":null}"#, r#"P = {"httpGet":null}: needs exactly one of httpGet, tcpSocket, grpc"#),
+        ("{}", "P = {}: needs exactly one of KINDS"),
+        (r#"{"httpGet":null}"#, r#"P = {"httpGet":null}: needs exactly one of KINDS"#),
         (
             r#"{"exec":{"command":["true"]}}"#,
-            r#"P = {"exec":{"command":["true"]}}: needs exactly one of httpGet, tcpSocket, grpc"#,
+            r#"P = {"exec":{"command":["true"]}}: needs exactly one of KINDS"#,
         ),
         (
             r#"{"httpGet":{"port":1},"tcpSocket":{"port":1}}"#,
-            r#"P = {"httpGet":{"port":1},"tcpSocket":{"port":1}}: needs exactly one of httpGet, tcpSocket, grpc"#,
+            r#"P = {"httpGet":{"port":1},"tcpSocket":{"port":1}}: needs exactly one of KINDS"#,
         ),
         (
             r#"{"httpGet":{"port":1},"tcpSocket":{"port":1},"grpc":{"port":1}}"#,
-            r#"P = {"httpGet":{"port":1},"tcpSocket":{"port":1},"grpc":{"port":1}}: needs exactly one of httpGet, tcpSocket, grpc"#,
+            r#"P = {"httpGet":{"port":1},"tcpSocket":{"port":1},"grpc":{"port":1}}: needs exactly one of KINDS"#,
         ),
         (r#"{"httpGet":[]}"#, "P.httpGet = []: must be an object"),
         (r#"{"grpc":9000}"#, "P.grpc = 9000: must be an object"),

@@ -4,13 +4,17 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};
-use probe::{Header, Scheme};
+use super::{HANDLERS, Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe, handler_name};
+use probe::{HandlerKind, Header, Scheme};
 
+/// In the text of an error, `KINDS` stands for the names of all handlers.
 fn parse(probe: &Value) -> (Option<WorkloadProbe>, Vec<String>) {
     match WorkloadProbe::parse(probe) {
         Ok(checked) => (Some(checked.value), checked.warnings),
-        Err(errors) => (None, errors),
+        Err(errors) => {
+            let kinds = format!("one of {} is", HANDLERS.map(handler_name).join(", "));
+            (None, errors.iter().map(|error| error.replace(&kinds, "one of KINDS is")).collect())
+        }
     }
 }
 
@@ -153,13 +157,22 @@ fn request_paths() {
 
 #[test]
 fn exactly_one_handler() {
-    const ONE: &str = ": exactly one of httpGet, tcpSocket, exec, grpc is required, found";
+    const ONE: &str = ": exactly one of KINDS is required, found";
     check_rejected(json!({}), &[&format!("{ONE} none")]);
     check_rejected(json!({"grpc": {"port": 1}, "httpGet": {"port": 1}}), &[&format!("{ONE} httpGet, grpc")]);
     check_rejected(json!({"httpGet": null}), &[".httpGet: must not be empty"]);
     check_rejected(json!({"exec": null}), &[".exec: must not be empty"]);
     check_rejected(json!({"grpc": 5}), &[".grpc: expected an object, got 5"]);
     check_rejected(json!([]), &[": expected an object, got []"]);
+}
+
+#[test]
+fn each_kind_is_written_as_it_is_read() {
+    for kind in HandlerKind::ALL {
+        let probe = accepted(&json!({kind.name(): {"port": 80}}), &[]);
+        assert_eq!(probe.handler.network(), Some((kind, port(80))), "{}", kind.name());
+        assert_eq!(accepted(&probe.to_json(), &[]), probe, "{}", kind.name());
+    }
 }
 
 #[test]
@@ -284,7 +297,7 @@ fn all_errors_at_once() {
         &[
             ".timeoutSeconds: expected a whole number, got \"x\"",
             ".periodSeconds: must be 0 or more, got -1",
-            ": exactly one of httpGet, tcpSocket, exec, grpc is required, found httpGet, tcpSocket, exec",
+            ": exactly one of KINDS is required, found httpGet, tcpSocket, exec",
             ".httpGet.scheme: must be HTTP or HTTPS, got \"ftp\"",
             ".httpGet.port: must be between 1 and 65535, got 0",
             ".tcpSocket: must not be empty",
