@@ -26,7 +26,7 @@ pub(super) fn original(pod: &Value, container: &Container<'_>, sent: Probe) -> O
 }
 
 /// Returns a field that is a text, or its default; nothing if the handler does not have the field.
-pub(super) fn text<'a>(kind: HandlerKind, fields: &'a Value, field: HandlerField) -> &'a str {
+pub(super) fn text(kind: HandlerKind, fields: &Value, field: HandlerField) -> &str {
     let default = if kind.has(field) { field.default_text() } else { return "" };
     fields[field.name()].as_str().unwrap_or(default)
 }
