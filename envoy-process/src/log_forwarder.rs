@@ -33,7 +33,7 @@ pub struct LogForwarder {
     /// Notified after each read.
     progress: Arc<Notify>,
     /// Set once the wait for the last lines has begun.
-    wait: Option<Wait>,
+    wait: Option<Box<Wait>>,
 }
 
 /// When the wait for the last lines ends.
@@ -66,7 +66,7 @@ impl LogForwarder {
     /// Waits until all lines of an Envoy that has exited are queued. The future is cancel safe.
     pub async fn finish(&mut self) {
         let now = Instant::now();
-        let first = Wait { idle_by: now + IDLE_TIMEOUT, finish_by: now + FINISH_TIMEOUT };
+        let first = Box::new(Wait { idle_by: now + IDLE_TIMEOUT, finish_by: now + FINISH_TIMEOUT });
         let wait = self.wait.get_or_insert(first);
         loop {
             let until = wait.idle_by.min(wait.finish_by);

@@ -287,7 +287,7 @@ pub(crate) fn request(type_url: &str, names: &[&str], metadata: &[(&str, &str)])
 /// Returns an encoded node.
 pub(crate) fn node(id: &str, metadata: &[(&str, &str)]) -> Bytes {
     let metadata = metadata.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
-    Node { id: id.to_owned(), locality: None, metadata }.encode_identity()
+    Node { id: id.to_owned(), metadata, ..Node::default() }.encode_identity()
 }
 
 /// Returns a report as Istio's agent sends it; an empty text means healthy.

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use xds::type_url::{ENDPOINT, PROBE};
-use xds::{ReceivedNode, Request, Variant};
+use xds::{Node, Request, Variant};
 
 use crate::reporter_support::{AgentConfig, last_report_is, report_fields};
 
@@ -31,13 +31,14 @@ async fn assert_istio_messages(name: &str, xds: &str, variant: Variant) {
     let seen = server.seen();
     let first = &seen[0];
     assert_eq!((first.variant, &*first.request.type_url), (variant, ENDPOINT));
-    let ReceivedNode { id, program, locality, .. } = first.node.clone().expect("a node");
+    let Node { id, program, locality, .. } = first.node.clone().expect("a node");
     let ip = vm.sidecar.ip;
     assert!(
         id.starts_with(&format!("sidecar~{ip}~")) && id.ends_with(".shop~shop.svc.cluster.local"),
         "{id}"
     );
-    assert_eq!((&*program, locality), ("app-health-agent", ["eu", "a", "1"].map(str::to_owned)));
+    let expected = ("app-health-agent", Some(["eu", "a", "1"].map(str::to_owned)));
+    assert_eq!((&*program, locality), expected);
     for (name, value) in [
         ("NAMESPACE", json!("shop")),
         ("SERVICE_ACCOUNT", json!("pay")),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 use tracing::subscriber::DefaultGuard;
 use workload_prober::{HealthConfig, TargetRules};
-use xds::{Node, ReceivedNode, Request, Variant};
+use xds::{Node, Request, Variant};
 
 use super::*;
 use crate::tls::San;
@@ -78,7 +78,12 @@ fn config(endpoint: Endpoint) -> DiscoveryConfig {
         tls: None,
         token_file: None,
         variant: Variant::Sotw,
-        node: Node { id: "sidecar~10.0.0.7".to_owned(), locality: None, metadata },
+        node: Node {
+            id: "sidecar~10.0.0.7".to_owned(),
+            metadata,
+            program: "app-health-agent".to_owned(),
+            ..Node::default()
+        },
         heartbeat: Duration::from_secs(3600),
         istio_heartbeat: None,
         final_report_timeout: FINAL_REPORT_TIMEOUT,
@@ -133,10 +138,13 @@ impl Agent {
     }
 }
 
+fn node(request: &Request) -> Node {
+    Node::parse(request.node.as_ref().expect("a node"), xds::json::decode_struct).expect("a node")
+}
+
 /// Returns the metadata of a request's node.
 fn metadata(request: &Request) -> Value {
-    let node = ReceivedNode::parse(request.node.as_ref().expect("a node")).expect("a node");
-    xds::json::decode_struct(&node.metadata).expect("a struct")
+    node(request).metadata
 }
 
 /// Returns the resource of a hello message.

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -48,7 +47,7 @@ impl EnvoyStream {
         type_url: &str,
         names: &[&str],
     ) -> Self {
-        let node = Node { id: "scripted".to_owned(), locality: None, metadata: Value::Null };
+        let node = Node { id: "scripted".to_owned(), ..Node::default() };
         let first = Request { node: Some(node.encode_identity()), ..request(type_url, names) };
         let opening = AdsClient::open(stream, Variant::Sotw, WINDOW, &first);
         let opened = timeout(wait::timeout(), opening).await.expect("a response in time");

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tonic::Code;
 use xds::type_url::HEALTH_INFORMATION;
-use xds::{ReceivedNode, Request, Variant, fields};
+use xds::{Node, Request, Variant, fields};
 
 use super::ads_server::{HttpRequest, Listener};
 pub use crate::authority::{Authority, Issued};
@@ -74,7 +74,7 @@ pub struct Seen {
     /// The variant of the protocol.
     pub variant: Variant,
     pub request: Request,
-    pub node: Option<ReceivedNode>,
+    pub node: Option<Node>,
     /// The metadata of the node; `null` if absent.
     pub metadata: Value,
 }

@@ -54,7 +54,7 @@ async fn start(name: &str, server: &Server) -> (Agent, Envoy) {
     let proxy = ProxyConfig { state_dir: folder(name), max_age: None };
     let agent = Agent::start_with(config(Endpoint::Ip(server.address())), Some(proxy.clone()));
     let envoy = Envoy::open(&proxy).await;
-    let node = Node { id: "envoy".to_owned(), locality: None, metadata: Value::Null }.encode_identity();
+    let node = Node { id: "envoy".to_owned(), ..Node::default() }.encode_identity();
     envoy.send(Request { node: Some(node), type_url: LISTENER.to_owned(), ..Request::default() }).await;
     (agent, envoy)
 }
@@ -63,7 +63,7 @@ async fn start(name: &str, server: &Server) -> (Agent, Envoy) {
 async fn accept(server: &Server) -> Stream {
     let mut stream = server.accept().await;
     let first = stream.request().await;
-    let node = ReceivedNode::parse(first.node.as_ref().unwrap()).unwrap();
+    let node = node(&first);
     assert_eq!(
         (&*first.type_url, &*node.id),
         (LISTENER, "sidecar~10.0.0.7"),

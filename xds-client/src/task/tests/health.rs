@@ -22,7 +22,7 @@ async fn the_node_comes_first_and_reports_follow_the_hello() {
         assert_eq!((stream.variant, &*stream.authorization), (variant, ""));
         let first = stream.request().await;
         assert_eq!((&*first.type_url, &*first.subscription), (ENDPOINT, &b""[..]));
-        let node = ReceivedNode::parse(first.node.as_ref().unwrap()).unwrap();
+        let node = node(&first);
         assert_eq!((&*node.id, &*node.program), ("sidecar~10.0.0.7", "app-health-agent"));
         assert_eq!(metadata(&first), json!({ "NAMESPACE": "shop" }));
         let status = agent.status(|status| status.connected.is_some()).await;

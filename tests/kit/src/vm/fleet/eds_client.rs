@@ -154,5 +154,6 @@ async fn watch_server(
 
 fn node(namespace: &str) -> Bytes {
     let id = format!("sidecar~127.0.0.1~eds-client.{namespace}~{namespace}.svc.cluster.local");
-    Node { id, locality: None, metadata: json!({ "NAMESPACE": namespace }) }.encode("eds-client", "")
+    let (metadata, program) = (json!({ "NAMESPACE": namespace }), "eds-client".to_owned());
+    Node { id, metadata, program, ..Node::default() }.encode()
 }

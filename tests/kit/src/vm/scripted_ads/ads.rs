@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use xds::json::{decode_struct, encode_struct};
 use xds::type_url::{HEALTH_INFORMATION, PROBE};
-use xds::{ReceivedNode, Request, ResourceRef, ResponseHead, Variant, any};
+use xds::{Node, Request, ResourceRef, ResponseHead, Variant, any};
 
 use super::{Script, Seen, Shared, lock};
 use crate::vm::ads_server::{self, HttpRequest, HttpResponse, Requests, Responses};
@@ -109,9 +109,9 @@ impl OneStream<'_> {
     }
 
     fn take(&mut self, request: Request, script: &Script) -> Result<Option<Bytes>, Status> {
-        let node = request.node.as_ref().map(|node| ReceivedNode::parse(node).expect("a node"));
-        let metadata =
-            node.as_ref().map_or(Value::Null, |node| decode_struct(&node.metadata).expect("a struct"));
+        let parse = |node| Node::parse(node, decode_struct).expect("a node");
+        let node = request.node.as_ref().map(parse);
+        let metadata = node.as_ref().map_or(Value::Null, |node| node.metadata.clone());
         let (stream, variant) = (self.number, self.variant);
         let seen = Seen { stream, at: Instant::now(), variant, request, node, metadata };
         lock(&self.shared.seen).push(seen.clone());
