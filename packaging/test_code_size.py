@@ -29,3 +29,12 @@ class CodeSize(unittest.TestCase):
     def test_names_crates_that_are_too_large(self):
         found = code_size.faults({"a": 9_001, "b": 9_000})
         self.assertEqual(found, ["a has 9001 lines, more than 9000: move code to another crate"])
+
+    def test_a_flow_names_files_and_types_that_exist(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "a.rs").write_text("pub struct Report;")
+            self.assertEqual(code_size.flow_faults(root, {"files": ["a.rs"], "forms": ["x::Report"]}), [])
+            found = code_size.flow_faults(root, {"files": ["a.rs", "b.rs"], "forms": ["Repor"]})
+            names = [text.split(": ")[1].split(" ")[0] for text in found]
+            self.assertEqual(names, ["b.rs", "Repor"])
