@@ -20,10 +20,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// More than the 2048 connections that the listener accepts of clients other than the node.
-const CONNECTIONS: usize = 3000;
+/// More than the 512 connections that the listener accepts of clients other than the node.
+const CONNECTIONS: usize = 1000;
 /// File descriptors that this process and Envoy need.
-const DESCRIPTORS: u64 = 8192;
+const DESCRIPTORS: u64 = 4096;
 const PROBES: u64 = 20;
 /// The pause of a client before it opens a connection that Envoy has closed again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 fn has_descriptors() -> bool {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     if hard < DESCRIPTORS {
-        not_tested::report("3000 idle connections", "needs 8192 file descriptors");
+        not_tested::report("1000 idle connections", "needs 4096 file descriptors");
         return false;
     }
     setrlimit(Resource::RLIMIT_NOFILE, soft.max(DESCRIPTORS), hard).expect("below the hard limit");
@@ -81,7 +81,7 @@ async fn idle_connections_of_others_do_not_block_the_node() {
     let pod = Pod::with("idle", Version::Newest, &bootstrap).await;
     let listener = pod.listener;
     let clients = idle_clients(net::loopback(), listener);
-    pod.envoy.until_stat("connection_limit.app_health.active_connections", 2048).await;
+    pod.envoy.until_stat("connection_limit.app_health.active_connections", 512).await;
 
     let path = |container: &str| format!("/app-health/{container}/readyz");
     let oracle = Oracle::start();

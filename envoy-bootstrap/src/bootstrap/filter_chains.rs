@@ -9,6 +9,8 @@ use address::Cidr;
 
 /// Connections of the node: kubelet opens one for each probe, and scrapers may run on the node.
 const NODE_CONNECTIONS: u32 = 1024;
+/// Connections of others if the node has a chain of its own: each takes about 24 KiB of Envoy's memory.
+const OTHER_CONNECTIONS: u32 = 512;
 /// Distinguishes the node's chain in Envoy's metrics.
 const NODE_STAT_PREFIX: &str = "app_health_node";
 /// Another root context of the same wasm VM, so that the node has places for probes in flight of its
@@ -56,8 +58,9 @@ impl Clients {
     /// Adds the node's chain to a listener whose only chain is the general one.
     pub(super) fn add_node_chain(&self, listener: &mut Value) {
         let Some(Value::Array(chains)) = listener.get_mut("filter_chains") else { return };
-        let Some(general) = chains.first().filter(|_| !self.node.is_empty()) else { return };
+        let Some(general) = chains.first_mut().filter(|_| !self.node.is_empty()) else { return };
         let mut chain = general.clone();
+        general["filters"][0]["typed_config"]["max_connections"] = OTHER_CONNECTIONS.into();
         chain["name"] = "node".into();
         chain["filter_chain_match"] = source_match(&self.node);
         let limit = &mut chain["filters"][0]["typed_config"];

@@ -106,8 +106,11 @@ fn the_node_has_a_filter_chain_of_its_own() {
         json["static_resources"]["listeners"][0]["filter_chains"].as_array().unwrap().clone()
     };
     for filter in [bootstrap().filter, FilterCode::Module("/run/filter.so".into())] {
-        let [general] = &chains(&[], filter.clone())[..] else { panic!("one chain") };
+        let mut single = chains(&[], filter.clone());
+        let [general] = &mut single[..] else { panic!("one chain") };
         let [others, node] = &chains(&["192.0.2.1"], filter)[..] else { panic!("two chains") };
+        // Only without this chain must the general one admit kubelet among many idle clients.
+        general["filters"][0]["typed_config"]["max_connections"] = json!(512);
         assert_eq!(others, general);
         let match_of_node = json!({"source_prefix_ranges": [
             {"address_prefix": "127.0.0.1", "prefix_len": 32},
