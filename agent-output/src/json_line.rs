@@ -4,6 +4,37 @@ use serde::Serialize;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
+/// Severity of a line in Envoy's default format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnvoyLevel {
+    Trace,
+    Debug,
+    Info,
+    Warning,
+    Error,
+    Critical,
+}
+
+impl EnvoyLevel {
+    /// Returns the level of `raw`, or `None` if it is not in Envoy's default format.
+    pub fn of(raw: &[u8]) -> Option<Self> {
+        let head = &raw[..raw.len().min(HEAD)];
+        EnvoyLine::parse(&String::from_utf8_lossy(head)).map(|line| line.level)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Trace => "TRACE",
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warning => "WARN",
+            Self::Error | Self::Critical => "ERROR",
+        }
+    }
+}
+
+/// Number of bytes in which Envoy writes time, thread, level and logger.
+const HEAD: usize = 128;
 /// Value of `target` for messages of the agent.
 const AGENT: &str = "app_health_agent";
 /// Value of `target` for lines of Envoy, to which `::` and the name of Envoy's logger are appended.
@@ -70,9 +101,9 @@ impl EnvoyLines {
         }
         Some(match EnvoyLine::parse(text) {
             Some(EnvoyLine { time, thread, level, logger, message }) => {
-                self.level = level;
+                self.level = level.word();
                 let fields = Fields { message, time: Some(time), thread: Some(thread) };
-                line(level, fields, &format!("{ENVOY}::{logger}"))
+                line(self.level, fields, &format!("{ENVOY}::{logger}"))
             }
             None => line(self.level, Fields { message: text, time: None, thread: None }, ENVOY),
         })
@@ -88,7 +119,7 @@ fn is_object(raw: &[u8]) -> bool {
 struct EnvoyLine<'a> {
     time: &'a str,
     thread: &'a str,
-    level: &'static str,
+    level: EnvoyLevel,
     logger: &'a str,
     message: &'a str,
 }
@@ -101,11 +132,12 @@ impl<'a> EnvoyLine<'a> {
         let (level, rest) = field(rest)?;
         let (logger, message) = field(rest)?;
         let level = match level {
-            "trace" => "TRACE",
-            "debug" => "DEBUG",
-            "info" => "INFO",
-            "warning" => "WARN",
-            "error" | "critical" => "ERROR",
+            "trace" => EnvoyLevel::Trace,
+            "debug" => EnvoyLevel::Debug,
+            "info" => EnvoyLevel::Info,
+            "warning" => EnvoyLevel::Warning,
+            "error" => EnvoyLevel::Error,
+            "critical" => EnvoyLevel::Critical,
             _ => return None,
         };
         Some(Self { time, thread, level, logger, message: message.trim_start() })

@@ -70,6 +70,7 @@ pub struct Metrics {
     config_rejected: Gauges<1>,
     readiness_changes: Counters<2>,
     envoy_exits: Counters<1>,
+    envoy_log_dropped_lines: Counter,
     admin_requests: Counters<1>,
     data_path_requests: Counters<1>,
     admin_request_duration_seconds: Histograms,
@@ -120,6 +121,11 @@ impl Metrics {
                 "Changes of readiness, by the conditions that caused them",
             ),
             envoy_exits: register(to, "envoy_exits", "Exits of Envoy"),
+            envoy_log_dropped_lines: register(
+                to,
+                "envoy_log_dropped_lines",
+                "Warnings and errors of Envoy that exceeded the limit of the log",
+            ),
             admin_requests: register(to, "admin_requests", "Requests to Envoy's admin interface"),
             data_path_requests: register(
                 to,
@@ -220,6 +226,10 @@ impl Metrics {
 
     pub fn scrape(&self, source: &'static str, outcome: &'static str) {
         self.scrapes.get_or_create(&[("source", source.to_owned()), ("outcome", outcome.to_owned())]).inc();
+    }
+
+    pub fn envoy_log_line_dropped(&self) {
+        self.envoy_log_dropped_lines.inc();
     }
 
     pub fn dropped_lines(&self, source: &'static str, reason: &'static str, count: u64) {

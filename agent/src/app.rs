@@ -29,6 +29,7 @@ use agent_server::local_server::{self, LocalServer};
 use agent_server::machine_view::MachineView;
 use agent_server::page::StatusPage;
 use agent_server::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
+use agent_server::stats_server;
 use agent_state::awaited_pids::AwaitedPids;
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
@@ -66,7 +67,7 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     }
 }
 
-/// Starts Envoy unless it is external, monitors it, serves ports 15021 and 15004, and exits when
+/// Starts Envoy unless it is external, monitors it, serves ports 15021, 15090 and 15004, and exits when
 /// Envoy does.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     // The handlers come first, because a process with id 1 ignores signals without a handler.
@@ -100,6 +101,13 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
             "it serves GET /healthz/ready; set --ready-address to another one",
         )
     })?;
+    let stats = config.stats_address.map(|address| {
+        http_server::bind(address).map_err(|error| {
+            let hint = "it serves Envoy's metrics; set --stats-address to another one, or to off";
+            bind_error(address, &error, hint)
+        })
+    });
+    let stats = stats.transpose()?;
     let local = prepare::bind_local(&config)?;
     let leftover = async {
         tokio::select! {
@@ -114,7 +122,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     drop(inside);
     // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {
-        runtime.block_on(serve(config, prepared, (ready, local), signals, log))
+        runtime.block_on(serve(config, prepared, (ready, stats, local), signals, log))
     }));
     // A hanging name lookup must not delay the exit.
     runtime.shutdown_background();
@@ -152,7 +160,7 @@ fn log_configuration(config: &RunConfig) {
 async fn serve(
     config: RunConfig,
     (envoy, debug_info): (Option<EnvoyStart>, DebugInfo),
-    (ready, local): (TcpListener, Listener),
+    (ready, stats, local): (TcpListener, Option<TcpListener>, Listener),
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
@@ -203,6 +211,20 @@ async fn serve(
     let answers = move |request| server.clone().answer(request);
     let name = named("ready", &[READY_PATH, LIVE_PATH]);
     let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
+    let scraper = Scraper::new(metrics.clone(), config.metrics, admin.clone());
+    let answers = {
+        let scraper = scraper.clone();
+        move |request| stats_server::answer(scraper.clone(), request)
+    };
+    let mut stats_server = tokio::spawn({
+        let (name, stages) = (named("stats", &[stats_server::PATH]), stages.clone());
+        async move {
+            match stats {
+                Some(listener) => http_server::serve(listener, Plaintext, name, stages, answers).await,
+                None => stages.closing.cancelled().await,
+            }
+        }
+    });
     let page = StatusPage::new(
         state.clone(),
         debug_info.clone(),
@@ -216,7 +238,7 @@ async fn serve(
         commands: command,
         debug_info,
         admin: admin.clone(),
-        scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
+        scraper,
         log,
         vm: view,
         page,
@@ -232,6 +254,7 @@ async fn serve(
         tokio::select! {
             failure = tasks::failure("poller", &mut polling) => failure,
             failure = tasks::failure("readiness server", &mut readiness) => failure,
+            failure = tasks::failure("stats server", &mut stats_server) => failure,
             failure = tasks::failure("local server", &mut local) => failure,
             failure = vm_failure => failure,
         }
@@ -253,8 +276,9 @@ async fn serve(
     vm.finish().await?;
     stages.closing.cancel();
     if ended.is_ok() {
-        let (readiness, local) = tokio::join!(readiness, local);
+        let (readiness, stats, local) = tokio::join!(readiness, stats_server, local);
         readiness.map_err(|error| tasks::error("readiness server", Some(error)))?;
+        stats.map_err(|error| tasks::error("stats server", Some(error)))?;
         local.map_err(|error| tasks::error("local server", Some(error)))?;
     }
     ended

@@ -1,5 +1,6 @@
-//! Reads what Envoy writes to stderr and writes it to the agent's stderr as lines of JSON. A thread of
-//! its own does this, so that neither a busy nor a hanging agent blocks Envoy.
+//! Reads what Envoy writes to stderr and writes it to the agent's stderr, within a limit, and as lines of
+//! JSON if the log has that format. A thread of its own does this, so that neither a busy nor a hanging
+//! agent blocks Envoy.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::sync::Arc;
@@ -10,8 +11,13 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use agent_output::json_line::EnvoyLines;
+use crate::log_budget::LogBudget;
+use agent_output::json_line::{EnvoyLevel, EnvoyLines};
+use agent_output::log::LogFormat;
 use agent_output::stderr::{self, Stall};
+use agent_state::metrics::Metrics;
+use serving::log_limiter::LogLimiter;
+use tracing::warn;
 
 /// Maximum length of a line in bytes; the rest of a longer one becomes further lines. As JSON a line is at
 /// most six times as long, and fits in [`stderr::ENVOY_LIMIT`].
@@ -47,7 +53,7 @@ struct Wait {
 
 impl LogForwarder {
     /// Returns the end of a pipe for Envoy's stderr.
-    pub fn start() -> io::Result<(PipeWriter, Self)> {
+    pub fn start(format: LogFormat, metrics: Arc<Metrics>) -> io::Result<(PipeWriter, Self)> {
         let (reader, writer) = io::pipe()?;
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -57,8 +63,25 @@ impl LogForwarder {
         thread.spawn(move || {
             let _guard = guard;
             let mut stall = Stall::default();
-            let write = |line: String| stderr::write_when_read(line.as_bytes(), &mut stall);
-            forward(reader, || is_read.notify_one(), write);
+            let mut limit = Limit::new(metrics);
+            let mut lines = EnvoyLines::default();
+            read_lines(
+                reader,
+                || is_read.notify_one(),
+                |line| {
+                    if !limit.admits(line) {
+                        return;
+                    }
+                    match format {
+                        LogFormat::Text => stderr::write_when_read(&[line, b"\n"].concat(), &mut stall),
+                        LogFormat::Json => {
+                            let line = lines.convert(line);
+                            line.into_iter()
+                                .for_each(|line| stderr::write_when_read(line.as_bytes(), &mut stall));
+                        }
+                    }
+                },
+            );
         })?;
         Ok((writer, Self { ended, progress, wait: None }))
     }
@@ -80,10 +103,39 @@ impl LogForwarder {
     }
 }
 
-/// Calls `write` with each line as JSON until the end of the output, and `read` after each read.
-fn forward(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(String)) {
-    let (mut lines, mut line) = (EnvoyLines::default(), Vec::new());
-    let mut buffer = [0; BUFFER];
+/// Drops warnings and errors of Envoy that exceed the budget. Other lines are what the user asked for:
+/// access logs, lines of levels that clients do not cause unless the user lowers the level, and lines in
+/// another format.
+#[derive(Debug)]
+struct Limit {
+    budget: LogBudget,
+    start: Instant,
+    metrics: Arc<Metrics>,
+    reports: LogLimiter,
+}
+
+impl Limit {
+    fn new(metrics: Arc<Metrics>) -> Self {
+        Self { budget: LogBudget::default(), start: Instant::now(), metrics, reports: LogLimiter::default() }
+    }
+
+    fn admits(&mut self, line: &[u8]) -> bool {
+        let is_limited = matches!(EnvoyLevel::of(line), Some(EnvoyLevel::Warning | EnvoyLevel::Error));
+        if !is_limited || self.budget.admit(line.len(), self.start.elapsed()) {
+            return true;
+        }
+        self.metrics.envoy_log_line_dropped();
+        if let Some(lines) = self.reports.record(Instant::now()) {
+            warn!(lines, "envoy logs more than 64 KiB of warnings in a minute, lines dropped");
+        }
+        false
+    }
+}
+
+/// Calls `write` with each line, without its line break, until the end of the output, and `read` after
+/// each read.
+fn read_lines(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(&[u8])) {
+    let (mut line, mut buffer) = (Vec::new(), [0; BUFFER]);
     loop {
         let length = match output.read(&mut buffer) {
             Ok(length @ 1..) => length,
@@ -97,12 +149,14 @@ fn forward(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(String
                 line.push(*byte);
             }
             if is_end || line.len() == LINE_LIMIT {
-                lines.convert(&line).into_iter().for_each(&mut write);
+                write(&line);
                 line.clear();
             }
         }
     }
-    lines.convert(&line).into_iter().for_each(write);
+    if !line.is_empty() {
+        write(&line);
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
@@ -14,7 +15,9 @@ use tokio::process::{Child, Command};
 
 use super::log_forwarder::LogForwarder;
 use address::LocalAddress;
+use agent_output::log::LogFormat;
 use agent_state::exit_reason::ExitReason;
+use agent_state::metrics::Metrics;
 
 /// Environment variable with Istio's prober table. Envoy does not inherit it, because its header
 /// values are for the filter only.
@@ -32,9 +35,8 @@ pub struct EnvoyCommand {
     /// True if the configuration is validated before the start, because Envoy prints all of an
     /// invalid configuration to the log.
     pub validate_first: bool,
-    /// True if the agent reads Envoy's stderr and writes each line as JSON; otherwise Envoy has the stderr of
-    /// the agent.
-    pub is_log_json: bool,
+    /// Format in which the agent writes the lines of Envoy's stderr.
+    pub log_format: LogFormat,
     /// Admin address; a stale Unix socket at this address is removed before the start.
     pub admin: LocalAddress,
 }
@@ -50,19 +52,14 @@ impl EnvoyCommand {
 
     /// Starts Envoy in a separate process group, so that Ctrl-C in a terminal reaches only the
     /// agent, which drains first.
-    pub fn start(&self) -> io::Result<EnvoyProcess> {
+    pub fn start(&self, metrics: &Arc<Metrics>) -> io::Result<EnvoyProcess> {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
         }
         let mut command = self.command(self.record.as_deref());
         command.args(&self.flags).env_remove(APP_PROBERS_ENV).stdin(Stdio::null());
-        let log = if self.is_log_json {
-            let (writer, log) = LogForwarder::start()?;
-            command.stderr(writer);
-            Some(log)
-        } else {
-            None
-        };
+        let (writer, log) = LogForwarder::start(self.log_format, metrics.clone())?;
+        command.stderr(writer);
         let child = command.process_group(0).spawn()?;
         Ok(EnvoyProcess { pid: pid(&child), child, log })
     }
@@ -105,8 +102,7 @@ fn remove_socket(path: &Path) -> io::Result<()> {
 pub struct EnvoyProcess {
     child: Child,
     pid: Pid,
-    /// `None` if Envoy has the stderr of the agent.
-    log: Option<LogForwarder>,
+    log: LogForwarder,
 }
 
 impl EnvoyProcess {
@@ -117,9 +113,7 @@ impl EnvoyProcess {
     /// Waits until the process exits and its last lines are logged. The future is cancel safe.
     pub async fn wait(&mut self) -> ExitReason {
         let status = self.child.wait().await;
-        if let Some(log) = &mut self.log {
-            log.finish().await;
-        }
+        self.log.finish().await;
         match status {
             Ok(status) => ExitReason::of(status),
             Err(_) => ExitReason::Unknown,

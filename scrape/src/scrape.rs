@@ -5,6 +5,7 @@
 mod arrivals;
 mod bound;
 mod dropped;
+mod envoy;
 mod families;
 mod gunzip;
 mod labels;
@@ -114,9 +115,7 @@ impl Scraper {
         disconnect: impl FnOnce() + Send + 'static,
     ) -> Response {
         let Ok(place) = self.places.admit_fairly(client(headers)) else {
-            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes are in progress\n");
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            return response;
+            return unavailable("too many scrapes are in progress\n");
         };
         let (timeout, reader) = (timeout(headers), Reader::of(headers));
         let sources = self.spawn_sources(query, reader, Instant::now() + timeout);
@@ -147,12 +146,7 @@ impl Scraper {
     fn spawn_sources(&self, query: &str, reader: Reader, deadline: Instant) -> Vec<Source> {
         let mut sources = Vec::new();
         if self.config.envoy {
-            let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
-            let turns = Some(self.envoy_turns.clone());
-            let (owner, families) = (Owner::Source(1), FamilyLimit::ENVOY);
-            let source = SourceName { name: "envoy", target: String::new(), owner, families };
-            let request = ScrapeRequest { url, limit: ENVOY_LIMIT, deadline, reader, turns };
-            sources.push(Source::spawn(source, request));
+            sources.push(self.spawn_envoy(query, reader, deadline));
         }
         let targets = &self.config.targets;
         for (position, (Target { port, path }, number)) in targets.iter().zip(2..).enumerate() {
@@ -169,6 +163,14 @@ impl Scraper {
             sources.push(Source::spawn(source, request));
         }
         sources
+    }
+
+    fn spawn_envoy(&self, query: &str, reader: Reader, deadline: Instant) -> Source {
+        let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
+        let turns = Some(self.envoy_turns.clone());
+        let (owner, families) = (Owner::Source(1), FamilyLimit::ENVOY);
+        let source = SourceName { name: "envoy", target: String::new(), owner, families };
+        Source::spawn(source, ScrapeRequest { url, limit: ENVOY_LIMIT, deadline, reader, turns })
     }
 
     /// Writes the sources in the order in which they arrive, followed by their outcomes.
@@ -224,14 +226,7 @@ impl Scraper {
         merge.finish(state, result.is_ok(), out);
         let result = result.and_then(|()| state.result());
         let SourceName { name, target, .. } = &scrape.source;
-        let outcome = RequestFailure::outcome(result);
-        self.metrics.scrape(name, outcome);
-        debug!(source = name, target, outcome, seconds = took.as_secs_f64(), "scraped");
-        if result.is_err() {
-            self.warn_limited(&format!("{name} {target}"), |times| {
-                warn!(source = name, target, outcome, times, "metrics source missing or truncated");
-            });
-        }
+        self.record(&scrape.source, result, took);
         for (reason, DroppedLines { count, first }) in state.dropped().by_reason() {
             let reason = reason.word();
             self.metrics.dropped_lines(name, reason, count);
@@ -249,6 +244,18 @@ impl Scraper {
         }
         let dropped = state.dropped().total();
         Outcome { name, target: target.clone(), result, took, dropped }
+    }
+
+    fn record(&self, source: &SourceName, result: ScrapeResult, took: Duration) {
+        let SourceName { name, target, .. } = source;
+        let outcome = RequestFailure::outcome(result);
+        self.metrics.scrape(name, outcome);
+        debug!(source = name, target, outcome, seconds = took.as_secs_f64(), "scraped");
+        if result.is_err() {
+            self.warn_limited(&format!("{name} {target}"), |times| {
+                warn!(source = name, target, outcome, times, "metrics source missing or truncated");
+            });
+        }
     }
 
     /// Logs a warning unless one of the same key was logged less than a minute ago. `log` gets the
@@ -279,6 +286,12 @@ fn merge_generated(format: Format, text: &str, merge: &mut Merge, out: &mut Vec<
     merge.feed(&mut state, text.as_bytes(), out);
     merge.finish(&mut state, true, out);
     debug_assert!(state.result().is_ok() && state.dropped().total() == 0, "the generated lines are valid");
+}
+
+fn unavailable(reason: &'static str) -> Response {
+    let mut response = text(StatusCode::SERVICE_UNAVAILABLE, reason);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn response(body: Body) -> Response {

@@ -15,6 +15,7 @@ mod hang;
 mod json_log;
 mod leftover;
 mod local;
+mod log_flood;
 mod metrics;
 mod page;
 mod reference;

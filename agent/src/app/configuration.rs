@@ -42,8 +42,6 @@ pub(super) fn rows(config: &RunConfig) -> Configuration {
         let bootstrap = &bootstrap.bootstrap;
         add("probed address", bootstrap.instance_ip.to_string());
         add("probe listener", bootstrap.probe_address.to_string());
-        let stats = bootstrap.stats_address.map_or("off".to_owned(), |address| address.to_string());
-        add("stats listener", stats);
         add(
             "connections to the application",
             match bootstrap.reuse_connections {
@@ -53,6 +51,7 @@ pub(super) fn rows(config: &RunConfig) -> Configuration {
         );
     }
     add("readiness port", config.ready_address.to_string());
+    add("stats port", config.stats_address.map_or("off".to_owned(), |address| address.to_string()));
     add("local port", config.local_address.to_string());
     add("Envoy's admin interface", config.admin.to_string());
     let data_path = config.data_path.as_ref().map_or("off", |url| url.authority.as_str());

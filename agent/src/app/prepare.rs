@@ -11,7 +11,6 @@ use tracing::{info, warn};
 use crate::config::RunConfig;
 use address::LocalAddress;
 use agent_output::exit::Failure;
-use agent_output::log::LogFormat;
 use agent_server::local_peer;
 use envoy_bootstrap::envoy_version::{EnvoyBuild, EnvoyVersion};
 use envoy_bootstrap::filter_choice::KnownVersion;
@@ -142,7 +141,7 @@ pub(super) fn files(
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
         validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
-        is_log_json: config.log_format == LogFormat::Json,
+        log_format: config.log_format,
         admin: config.admin.clone(),
     };
     let fallback = Fallback::of(&envoy.files);

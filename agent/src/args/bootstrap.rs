@@ -21,7 +21,8 @@ pub struct SidecarArgs {
     /// Listener of Envoy for kubelet's probes; `[::]` accepts IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_PROBE_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15020")]
     pub probe_address: SocketAddr,
-    /// Listener of Envoy for GET /stats/prometheus with its own metrics, or `off`
+    /// Address of GET /stats/prometheus with Envoy's own metrics, or `off`: a listener of the agent with
+    /// `run`, of Envoy with `bootstrap`
     #[arg(
         long,
         env = "APP_HEALTH_STATS_ADDRESS",

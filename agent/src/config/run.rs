@@ -46,6 +46,9 @@ const CONCURRENCY: u32 = 2;
 pub struct RunConfig {
     /// Address of the readiness server.
     pub ready_address: SocketAddr,
+    /// Address of the server of Envoy's metrics; `None` if it is disabled, or if the agent does not render
+    /// Envoy's configuration.
+    pub stats_address: Option<SocketAddr>,
     /// Address of the local server.
     pub local_address: LocalAddress,
     /// Group whose members may use the local server's Unix socket.
@@ -137,6 +140,13 @@ impl RunConfig {
                 })
             }
         };
+        // The agent serves Envoy's metrics in place of the listener of the bootstrap.
+        let mut files = files;
+        let stats_address = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut).and_then(|sidecar| {
+            let address = sidecar.bootstrap.stats_address.take()?;
+            sidecar.bootstrap.reserved_ports.push(address.port());
+            Some(address)
+        });
         let rendered = files.as_ref().and_then(EnvoyConfigSource::sidecar).map(|sidecar| &sidecar.bootstrap);
         let admin = match rendered {
             Some(bootstrap) => bootstrap.admin.clone(),
@@ -161,15 +171,15 @@ impl RunConfig {
         let (vm, files) = {
             let (vm, ignored) = VmConfig::new(vm, instance_ip, &state_dir, &reserved, environment)?;
             warnings.extend(ignored);
-            let mut files = files;
             if let Some(sidecar) = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut) {
                 sidecar.bootstrap.xds = vm.xds_socket();
             }
             (vm, files)
         };
-        let child = |files| -> Result<EnvoyProcessConfig, Failure> {
+        let child = |files: EnvoyConfigSource| -> Result<EnvoyProcessConfig, Failure> {
             Ok(EnvoyProcessConfig {
                 binary: envoy_binary(envoy, environment)?,
+                args: envoy_args(args, files.sidecar().is_some())?,
                 files,
                 query_version,
                 concurrency: concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY),
@@ -182,11 +192,11 @@ impl RunConfig {
                     },
                 },
                 hang_limit: (envoy_hang_seconds > 0).then(|| Duration::from_secs(envoy_hang_seconds.into())),
-                args: envoy_args(args)?,
             })
         };
         Ok(Self {
             ready_address,
+            stats_address,
             local_address,
             local_group,
             state_dir,

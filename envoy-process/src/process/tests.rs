@@ -8,6 +8,10 @@ fn flags() {
     assert_eq!(flags, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
 }
 
+fn metrics() -> Arc<Metrics> {
+    Arc::new(Metrics::new())
+}
+
 /// Returns a command that runs a shell script instead of Envoy.
 pub(crate) fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
@@ -17,7 +21,7 @@ pub(crate) fn command(script: &str) -> EnvoyCommand {
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
         validate_first: false,
-        is_log_json: false,
+        log_format: LogFormat::Text,
         admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
     }
 }
@@ -29,26 +33,26 @@ async fn exit_reasons() {
         ("exit 7", ExitReason::Code(7), "with code 7"),
         ("kill -9 $$", ExitReason::Signal(9), "terminated by SIGKILL"),
     ] {
-        let found = command(script).start().unwrap().wait().await;
+        let found = command(script).start(&metrics()).unwrap().wait().await;
         assert_eq!((found, found.to_string().as_str()), (ended, words));
     }
-    assert!(EnvoyCommand { binary: "/nonexistent".into(), ..command("") }.start().is_err());
+    assert!(EnvoyCommand { binary: "/nonexistent".into(), ..command("") }.start(&metrics()).is_err());
 }
 
 #[tokio::test]
 async fn a_signal_reaches_the_whole_group() {
-    let mut process = command("sleep 1000 & wait").start().unwrap();
+    let mut process = command("sleep 1000 & wait").start(&metrics()).unwrap();
     process.signal(Signal::SIGTERM);
     assert_eq!(process.wait().await, ExitReason::Signal(15));
 }
 
 #[tokio::test]
 async fn a_group_exists_until_all_its_processes_are_killed() {
-    let mut process = command("sleep 1000 & exit 0").start().unwrap();
+    let mut process = command("sleep 1000 & exit 0").start(&metrics()).unwrap();
     assert_eq!(process.wait().await, ExitReason::Code(0));
     assert!(process.has_group());
     process.signal(Signal::SIGKILL);
-    let mut alone = command("exit 0").start().unwrap();
+    let mut alone = command("exit 0").start(&metrics()).unwrap();
     alone.wait().await;
     assert!(!alone.has_group());
 }

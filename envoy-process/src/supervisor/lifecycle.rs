@@ -34,7 +34,7 @@ impl Supervisor {
 
     fn start(&mut self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
-        let process = match command.start() {
+        let process = match command.start(self.state.metrics()) {
             Ok(process) => process,
             Err(error) => {
                 let binary = command.binary.display();

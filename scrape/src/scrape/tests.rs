@@ -6,6 +6,7 @@ use super::request::{CLIENT, SCRAPE_TIMEOUT};
 use super::*;
 
 mod clients;
+mod envoy;
 
 /// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the
 /// connection stays open after that. Returns its port and the last request that it received.

@@ -25,6 +25,11 @@ const OUR_ENVOY_FLAGS: [&str; 7] = [
     "--mode",
 ];
 
+const COMPONENT_LOG_LEVEL: &str = "--component-log-level";
+/// Level of the logger with which Envoy logs paths of `connect-udp` requests as warnings, before any limit
+/// on requests, and whatever the listener permits.
+const QUIET: &str = "misc:error";
+
 /// How the agent starts Envoy.
 #[derive(Debug, Clone)]
 pub struct EnvoyProcessConfig {
@@ -69,8 +74,9 @@ pub(super) fn envoy_binary(envoy: Option<PathBuf>, environment: &Environment) ->
     absolute("--envoy", &found)
 }
 
-/// Returns the user's flags for Envoy, or an error if one of them is set by the agent.
-pub(super) fn envoy_args(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+/// Returns the user's flags for Envoy, or an error if one of them is set by the agent. With listeners of
+/// the agent (`is_rendered`), a logger that any client can use becomes quiet, unless the user sets its level.
+pub(super) fn envoy_args(args: Vec<OsString>, is_rendered: bool) -> Result<Vec<OsString>, Failure> {
     let is_ours = |arg: &&OsString| {
         let arg = arg.to_string_lossy();
         let name = arg.split('=').next().unwrap_or_default();
@@ -82,8 +88,24 @@ pub(super) fn envoy_args(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> 
              --drain-deadline-seconds",
             arg.to_string_lossy()
         ))),
-        None => Ok(args),
+        None => Ok(if is_rendered { with_quiet_logger(args) } else { args }),
     }
+}
+
+/// Envoy accepts the flag only once.
+fn with_quiet_logger(mut args: Vec<OsString>) -> Vec<OsString> {
+    let assigned = format!("{COMPONENT_LOG_LEVEL}=");
+    let is_flag = |arg: &OsString| arg == COMPONENT_LOG_LEVEL;
+    let position = match args.iter().position(is_flag) {
+        Some(flag) => Some(flag + 1),
+        None => args.iter().position(|arg| arg.to_string_lossy().starts_with(&assigned)),
+    };
+    match position.map(|position| args.get_mut(position)) {
+        Some(Some(levels)) if !levels.to_string_lossy().contains("misc:") => levels.push(format!(",{QUIET}")),
+        Some(_) => {}
+        None => args.extend([COMPONENT_LOG_LEVEL, QUIET].map(OsString::from)),
+    }
+    args
 }
 
 /// Returns the rendered configuration and reserves the readiness port: no other listener may

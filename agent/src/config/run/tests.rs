@@ -125,3 +125,40 @@ fn liveness_is_off_by_default() {
     let nine = Some(LivenessConfig { admin: Some(Duration::from_secs(9)) });
     assert_eq!(run("--no-envoy --live --live-admin-seconds 9").unwrap().live, nine);
 }
+
+#[test]
+fn the_logger_that_any_client_can_use_is_quiet() {
+    for (given, expected) in [
+        ("", "--component-log-level misc:error"),
+        (" -- -l debug", "-l debug --component-log-level misc:error"),
+        (" -- --component-log-level wasm:info", "--component-log-level wasm:info,misc:error"),
+        (" -- --component-log-level=wasm:info", "--component-log-level=wasm:info,misc:error"),
+        (" -- --component-log-level misc:debug,wasm:info", "--component-log-level misc:debug,wasm:info"),
+        (" -- --component-log-level", "--component-log-level"),
+    ] {
+        let config = run(&format!("--envoy sh{given}")).unwrap();
+        let args = config.envoy.unwrap().args;
+        assert_eq!(args, expected.split(' ').map(std::ffi::OsString::from).collect::<Vec<_>>(), "{given}");
+    }
+    let config = run("--envoy sh --envoy-config /dev/null").unwrap();
+    assert!(config.envoy.unwrap().args.is_empty(), "deprecation warnings about the user's configuration");
+}
+
+#[test]
+fn the_agent_serves_the_metrics_of_an_envoy_that_it_configures() {
+    for (words, expected) in [
+        ("--envoy sh", Some(15090)),
+        ("--envoy sh --stats-address 127.0.0.1:9090", Some(9090)),
+        ("--envoy sh --stats-address off", None),
+        ("--envoy sh --envoy-config /dev/null", None),
+        ("--no-envoy", None),
+    ] {
+        let config = run(words).unwrap();
+        assert_eq!(config.stats_address.map(|address| address.port()), expected, "{words}");
+        let sidecar = config.envoy.as_ref().and_then(|envoy| envoy.files.sidecar());
+        if let (Some(sidecar), Some(port)) = (sidecar, expected) {
+            assert!(sidecar.bootstrap.proxy_ports().contains(&port), "no probe may target it");
+            assert_eq!(sidecar.bootstrap.stats_address, None);
+        }
+    }
+}
