@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::{FORWARDED, ORIGIN, VIA};
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{Method, StatusCode};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
-use serving::local_host::has_local_host;
+use serving::local_request::is_direct;
 use serving::page::is_same_origin;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -178,16 +177,6 @@ impl LocalServer {
             None => text(StatusCode::BAD_REQUEST, "level must be error, warn, info, debug or trace\n"),
         }
     }
-}
-
-/// Returns true if the headers show neither a proxy in between nor a browser. A proxy adds
-/// forwarding headers; a browser adds `Origin` or sends the name that it resolved as the host.
-fn is_direct(headers: &HeaderMap) -> bool {
-    let is_trace = |name: &str| {
-        name.starts_with("x-envoy-")
-            || [FORWARDED.as_str(), VIA.as_str(), ORIGIN.as_str(), "x-forwarded-for"].contains(&name)
-    };
-    !headers.keys().any(|name| is_trace(name.as_str())) && has_local_host(headers)
 }
 
 #[cfg(test)]

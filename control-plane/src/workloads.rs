@@ -19,6 +19,7 @@ use crate::args::discovery::Output;
 use crate::config::WorkloadsConfig;
 use crate::files::write_stdout;
 use serving::exit::Failure;
+use serving::local_request::CHANGE;
 use serving::runtime;
 
 /// Timeout of a request.
@@ -88,7 +89,8 @@ async fn send_request(
     let stream = TcpStream::connect(authority).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let driven = tokio::spawn(connection);
-    let request = Request::builder().method(method).uri(path).header(HOST, authority);
+    let request =
+        Request::builder().method(method).uri(path).header(HOST, authority).header(CHANGE, "release");
     let request = request.body(Empty::<Bytes>::new())?;
     let (head, body) = sender.send_request(request).await?.into_parts();
     let body = Limited::new(body, LIMIT).collect().await?.to_bytes();

@@ -15,7 +15,7 @@ use discovery::entries::Input;
 use discovery::objects::Key;
 use discovery::view::{Filter, WorkloadsResponse};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
-use serving::local_host::has_local_host;
+use serving::local_request::{CHANGE, has_local_host, is_direct};
 use serving::monitoring::{self, Pending, READY};
 use serving::page::is_same_origin;
 use workload_health::text::printable;
@@ -27,6 +27,7 @@ const WORKLOADS: &str = "/debug/workloads";
 const HISTORY: &str = "/debug/workloads/history";
 /// Ends the self-preservation of endpoints.
 const RELEASE: &str = "/debug/workloads/release";
+const ONLY_LOCAL: &str = "only available from this machine; --debug-allow-remote allows all addresses\n";
 
 /// State of the monitoring handlers.
 #[derive(Clone)]
@@ -82,11 +83,16 @@ impl MonitoringHandlers {
     }
 
     async fn release(&self, request: &HttpRequest, loaded: Loaded) -> Response {
-        if !request.peer.is_local() {
+        if !request.peer.is_local() || !is_direct(&request.headers) {
             return forbidden("only available from this machine\n");
         }
         if request.method != Method::POST {
             return not_allowed("POST");
+        }
+        if !request.headers.contains_key(CHANGE) {
+            return forbidden(
+                "the header x-app-health-change is missing: use `app-health workloads release`\n",
+            );
         }
         let filter = match filter(request.query()) {
             Ok(filter) if filter.state.is_none() => filter,
@@ -105,12 +111,13 @@ impl MonitoringHandlers {
         text(StatusCode::OK, format!("released {released} endpoints in self-preservation\n"))
     }
 
+    fn may_read(&self, request: &HttpRequest) -> bool {
+        self.debug_allow_remote || (request.peer.is_local() && has_local_host(&request.headers))
+    }
+
     async fn page(&self, request: &HttpRequest, loaded: Loaded) -> Response {
-        let is_local = request.peer.is_local() && has_local_host(&request.headers);
-        if !self.debug_allow_remote && !is_local {
-            return forbidden(
-                "only available from this machine; --debug-allow-remote allows all addresses\n",
-            );
+        if !self.may_read(request) {
+            return forbidden(ONLY_LOCAL);
         }
         if request.method != Method::GET {
             return not_allowed("GET");
@@ -140,10 +147,8 @@ impl MonitoringHandlers {
     }
 
     async fn workloads(&self, request: &HttpRequest, loaded: Loaded) -> Response {
-        if !self.debug_allow_remote && !request.peer.is_local() {
-            return forbidden(
-                "only available from this machine; --debug-allow-remote allows all addresses\n",
-            );
+        if !self.may_read(request) {
+            return forbidden(ONLY_LOCAL);
         }
         if !request.is_read() {
             return not_allowed("GET, HEAD");

@@ -7,7 +7,7 @@ pub mod files;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod http_server;
-pub mod local_host;
+pub mod local_request;
 pub mod log_limiter;
 pub mod log_targets;
 pub mod monitoring;

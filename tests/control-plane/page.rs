@@ -102,6 +102,14 @@ async fn the_page_is_protected() {
     }
     let history = "GET /debug/workloads/history";
     let machine = format!("{history}?namespace=shop&name=none");
+    let (workloads, release) = ("GET /debug/workloads", "POST /debug/workloads/release");
+    let change = "X-App-Health-Change: 1\r\n";
+    let changing = |lines: &str| format!("{lines}{change}");
+    let (local, foreign) = (changing(LOCAL), changing("Host: evil.example\r\n"));
+    let (of_page, forwarded) = (
+        changing("Host: localhost\r\nOrigin: https://evil.example\r\n"),
+        changing("Host: localhost\r\nX-Forwarded-For: 192.0.2.1\r\n"),
+    );
     for (request, lines, status) in [
         ("POST /", LOCAL, 405),
         ("POST /events", LOCAL, 405),
@@ -110,6 +118,13 @@ async fn the_page_is_protected() {
         ("GET /events", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
         (machine.as_str(), LOCAL, 200),
         (history, LOCAL, 400),
+        (workloads, LOCAL, 200),
+        (workloads, "Host: evil.example\r\n", 403),
+        (release, LOCAL, 403),
+        (release, &foreign, 403),
+        (release, &of_page, 403),
+        (release, &forwarded, 403),
+        (release, &local, 200),
     ] {
         assert_eq!(get(&discovery, request, lines).await.status, status, "{request} {lines:?}");
     }
