@@ -167,6 +167,7 @@ impl MonitoringHandlers {
             startup_grace: overview.startup_grace,
             config_errors: overview.config_errors,
             self_preserving_services: overview.self_preserving_services,
+            export_conflicts: overview.export_conflicts,
             outbound_conflicts: overview.outbound_conflicts,
             workloads: overview.workloads.into_iter().filter(|workload| filter.matches(workload)).collect(),
             clients: shared.clients(),

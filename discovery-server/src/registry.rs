@@ -5,7 +5,7 @@ mod condition_history;
 mod events;
 mod handle;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct RegistryConfig {
     pub last_endpoint: LastEndpoint,
     /// Address of the listeners for outbound requests; `None` if none are served.
     pub outbound_listeners: Option<IpAddr>,
+    /// Namespaces whose services may be exported; `None` means all.
+    pub export_namespaces: Option<BTreeSet<String>>,
     pub debounce: (Duration, Duration),
     pub store: Store,
     pub configured: watch::Receiver<Configured>,
@@ -63,6 +65,7 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
         settings,
         last_endpoint,
         outbound_listeners,
+        export_namespaces,
         debounce: (quiet, longest),
         store,
         configured,
@@ -80,6 +83,7 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
         config: Arc::default(),
         last_endpoint,
         outbound_listeners,
+        export_namespaces,
         removal_limits,
         debounce: Debounce::new(quiet, longest),
         longest,
@@ -107,6 +111,7 @@ struct Registry {
     config: Arc<Config>,
     last_endpoint: LastEndpoint,
     outbound_listeners: Option<IpAddr>,
+    export_namespaces: Option<BTreeSet<String>>,
     removal_limits: RemovalLimits,
     debounce: Debounce,
     longest: Duration,
@@ -199,6 +204,7 @@ impl Registry {
                         .iter()
                         .map(Key::to_string)
                         .collect(),
+                    export_conflicts: self.snapshots.borrow().export_conflicts().iter().cloned().collect(),
                     outbound_conflicts: self.snapshots.borrow().outbound_conflicts().cloned().collect(),
                     workloads: self.entries.view(self.start.elapsed()),
                 });
@@ -207,7 +213,11 @@ impl Registry {
     }
 
     fn configure(&mut self) {
-        let configured = self.configured.borrow_and_update().clone();
+        let mut configured = self.configured.borrow_and_update().clone();
+        if let Some(allowed) = &self.export_namespaces {
+            let config = Arc::make_mut(&mut configured.config);
+            configured.warnings.extend(config.restrict_exports(allowed));
+        }
         events::log_configuration(&self.logged_errors, &configured);
         metrics::set(&self.metrics.config_errors, configured.errors.len());
         self.logged_errors = configured.errors;
@@ -304,6 +314,7 @@ impl Registry {
         }
         events::log_preserved(previous.preserved(), &preserved);
         events::log_outbound_conflicts(&previous, &snapshot);
+        events::log_export_conflicts(&previous, &snapshot);
         self.snapshots.send_replace(Arc::new(snapshot));
         self.debounce.pushed(now);
         if let Some(changed) = self.unpublished_since.take() {

@@ -57,14 +57,15 @@ pub struct Viewer {
 /// The resources of all clients.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Clusters by name. Services of several namespaces may have the same host; they keep the order
-    /// of their services.
+    /// Clusters by name. Services of several namespaces may have the same host; the oldest is the first.
     clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
     /// The same clusters by service, to reuse them in the next snapshot.
     services: BTreeMap<Key, Arc<BuiltService>>,
     preserved: BTreeMap<Key, Preserved>,
     /// The services in self-preservation.
     self_preserving_services: BTreeSet<Key>,
+    /// A sentence for each exported host and port that another namespace exports too.
+    export_conflicts: BTreeSet<String>,
     /// Listeners and routes, if they are served.
     outbound: Option<Arc<Outbound>>,
     startup_grace: bool,
@@ -99,7 +100,9 @@ impl Snapshot {
         let namespaces = Namespaces::new(workloads);
         let mut snapshot = Self { startup_grace: settings.startup_grace, ..Self::default() };
         let mut changed = BTreeSet::new();
-        for service in config.services.values() {
+        let mut services: Vec<_> = config.services.values().collect();
+        services.sort_by(|one, other| one.precedence().cmp(&other.precedence()));
+        for service in services {
             let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
             let preserved_before = |key: &Key| {
                 previous
@@ -144,14 +147,25 @@ impl Snapshot {
         snapshot
     }
 
-    /// Adds the clusters of a service. Within a namespace, the first service with a host and port
-    /// takes precedence.
+    /// Adds the clusters of a service. Services come in the order of their precedence. Within a
+    /// namespace, the first one with a host and port has it, and among all exported ones the first is
+    /// what other namespaces see.
     fn add(&mut self, served: Arc<BuiltService>) {
-        for cluster in &served.clusters {
+        for (cluster, upstream) in
+            served.clusters.iter().zip(served.upstreams().map(|(_, upstream)| upstream))
+        {
             let others = self.clusters.entry(cluster.resource.name.clone()).or_default();
-            if others.iter().all(|other| other.namespace != cluster.namespace) {
-                others.push(cluster.clone());
+            if others.iter().any(|other| other.namespace == cluster.namespace) {
+                continue;
             }
+            let exported = others.iter().find(|other| other.export_to == ExportTo::All);
+            if let Some(first) = exported.filter(|_| cluster.export_to == ExportTo::All) {
+                self.export_conflicts.insert(format!(
+                    "ServiceEntry {}: {:?} port {} is exported by namespace {:?} already, which other namespaces get",
+                    served.service.key, upstream.host, upstream.port, first.namespace
+                ));
+            }
+            others.push(cluster.clone());
         }
         self.services.insert(served.service.key.clone(), served);
     }
@@ -262,6 +276,11 @@ impl Snapshot {
         self.outbound.iter().flat_map(|outbound| outbound.conflicts())
     }
 
+    /// Returns a sentence for each exported host and port that another namespace exports too, sorted.
+    pub fn export_conflicts(&self) -> &BTreeSet<String> {
+        &self.export_conflicts
+    }
+
     /// Returns the entries that the snapshot needs although they are silent or unhealthy.
     pub fn preserved(&self) -> &BTreeMap<Key, Preserved> {
         &self.preserved
@@ -304,7 +323,7 @@ impl BuiltService {
         let hosts = self.service.hosts.iter();
         let hosts_and_ports = hosts.flat_map(move |host| ports.iter().map(move |port| (host, port)));
         hosts_and_ports.zip(&self.clusters).map(|((host, port), cluster)| {
-            let (service, cluster_name) = (&self.service.key, &*cluster.resource.name);
+            let (service, cluster_name) = (&*self.service, &*cluster.resource.name);
             let upstream =
                 Upstream { service, host, port: port.number, protocol: port.protocol, cluster: cluster_name };
             (&**cluster, upstream)

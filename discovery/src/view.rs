@@ -17,6 +17,8 @@ pub struct WorkloadsResponse<C> {
     /// Services in self-preservation, because too many of their machines became silent, as
     /// `namespace/name`.
     pub self_preserving_services: Vec<String>,
+    /// A sentence for each exported host and port that another namespace exports too.
+    pub export_conflicts: Vec<String>,
     /// A sentence for each port of a service that has no outbound listener or route.
     pub outbound_conflicts: Vec<String>,
     /// Workloads sorted by namespace and name.
@@ -31,6 +33,7 @@ pub struct RegistryView {
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
     pub self_preserving_services: Vec<String>,
+    pub export_conflicts: Vec<String>,
     pub outbound_conflicts: Vec<String>,
     pub workloads: Vec<WorkloadView>,
 }

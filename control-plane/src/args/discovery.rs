@@ -107,6 +107,10 @@ pub struct DiscoveryArgs {
     /// 127.0.0.1, for each port number of the services. Default: clusters and endpoints only
     #[arg(long, env = "APP_HEALTH_OUTBOUND_LISTENERS", value_name = "ADDRESS")]
     pub outbound_listeners: Option<IpAddr>,
+    /// A namespace whose ServiceEntries other namespaces may see; repeatable, and the environment variable
+    /// takes a comma-separated list. `exportTo` of others counts as `.`. Default: all namespaces
+    #[arg(long, env = "APP_HEALTH_EXPORT_NAMESPACES", value_name = "NAMESPACE", value_delimiter = ',')]
+    pub export_namespaces: Vec<String>,
     /// Delay until changes are pushed, extended by each further change; the first change after a
     /// quiet period is pushed immediately
     #[arg(long, env = "APP_HEALTH_DEBOUNCE", value_name = "DURATION", default_value = "50ms", value_parser = duration)]

@@ -54,6 +54,7 @@ impl DiscoveryConfig {
             max_unhealthy_percent,
             last_endpoint,
             outbound_listeners,
+            export_namespaces,
             debounce,
             debounce_max,
             accept_rate,
@@ -134,6 +135,8 @@ impl DiscoveryConfig {
             settings,
             last_endpoint: if keeps { LastEndpoint::Keep } else { LastEndpoint::Remove },
             outbound_listeners,
+            export_namespaces: (!export_namespaces.is_empty())
+                .then(|| export_namespaces.into_iter().collect()),
             debounce: (debounce, debounce_max),
             limits: ServerLimits { accept_rate: accept_rate.get(), max_streams: max_streams.get() },
         })

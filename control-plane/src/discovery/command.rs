@@ -65,6 +65,8 @@ pub struct DiscoveryConfig {
     pub last_endpoint: LastEndpoint,
     /// Address of the listeners for outbound requests; `None` if none are served.
     pub outbound_listeners: Option<IpAddr>,
+    /// Namespaces whose services may be exported; `None` means all.
+    pub export_namespaces: Option<BTreeSet<String>>,
     /// Debounce time, and its maximum.
     pub debounce: (Duration, Duration),
     /// Limits on connections and streams.
@@ -157,6 +159,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         settings,
         last_endpoint,
         outbound_listeners,
+        export_namespaces,
         debounce,
         limits,
     } = config;
@@ -206,6 +209,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         settings,
         last_endpoint,
         outbound_listeners,
+        export_namespaces,
         debounce,
         store,
         configured,

@@ -82,6 +82,13 @@ pub(super) fn log_outbound_conflicts(before: &Snapshot, now: &Snapshot) {
     }
 }
 
+/// Logs each exported host and port that another namespace exports too, once.
+pub(super) fn log_export_conflicts(before: &Snapshot, now: &Snapshot) {
+    for conflict in now.export_conflicts().difference(before.export_conflicts()) {
+        warn!(conflict, "host exported by several namespaces");
+    }
+}
+
 /// Logs which entries are preserved as endpoints in spite of their state, or no longer.
 pub(super) fn log_preserved(before: &BTreeMap<Key, Preserved>, now: &BTreeMap<Key, Preserved>) {
     let is_endpoint = |preserved: &&Preserved| preserved.is_endpoint();

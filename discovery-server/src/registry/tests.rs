@@ -64,6 +64,7 @@ fn world(records: Vec<(Key, Record)>) -> World {
         settings: Settings::default(),
         last_endpoint: LastEndpoint::Remove,
         outbound_listeners: None,
+        export_namespaces: None,
         debounce: (Duration::from_millis(50), Duration::from_millis(200)),
         store,
         configured: configured_receiver,

@@ -1,12 +1,12 @@
 //! The complete set of configuration objects, and the types of WorkloadGroups and manual entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use workload_health::WorkloadGroup;
 
-use super::{Key, Service, Spec};
+use super::{ExportTo, Key, Service, Spec};
 
 /// All configuration objects. The value is immutable and replaced as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +18,24 @@ pub struct Config {
     /// True if some object could never be read, so that a group or entry that seems absent may
     /// exist. Then nothing is deleted because of its absence.
     pub incomplete: bool,
+}
+
+impl Config {
+    /// Keeps the services of other namespaces than `allowed` in their namespace, whatever their `exportTo`
+    /// says. Returns a warning for each of them.
+    pub fn restrict_exports(&mut self, allowed: &BTreeSet<String>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (key, service) in &mut self.services {
+            if service.export_to == ExportTo::All && !allowed.contains(&key.namespace) {
+                Arc::make_mut(service).export_to = ExportTo::OwnNamespace;
+                warnings.push(format!(
+                    "ServiceEntry {key}: not exported: namespace {:?} is not in --export-namespaces",
+                    key.namespace
+                ));
+            }
+        }
+        warnings
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

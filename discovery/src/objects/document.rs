@@ -84,7 +84,10 @@ impl Service {
             let source = source(&spec, findings);
             let export_to = export_to(&spec, findings);
             let last_endpoint = last_endpoint(&document, findings);
-            Some(Self { key, hosts, ports, source: source?, export_to, last_endpoint })
+            let created = document.object("metadata", findings);
+            let created = created.map(|metadata| metadata.string("creationTimestamp", findings).to_owned());
+            let created = created.filter(|created| !created.is_empty());
+            Some(Self { key, hosts, ports, source: source?, export_to, created, last_endpoint })
         });
         findings.checked(value)
     }

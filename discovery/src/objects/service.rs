@@ -14,9 +14,19 @@ pub struct Service {
     pub ports: Vec<Port>,
     pub source: Source,
     pub export_to: ExportTo,
+    /// `metadata.creationTimestamp`, which sorts as text; `None` in a file without it.
+    pub created: Option<String>,
     /// The annotation `app-health.io/last-endpoint`; `None` selects the policy of the flag
     /// `--last-endpoint`.
     pub last_endpoint: Option<LastEndpoint>,
+}
+
+impl Service {
+    /// Returns what services are sorted by if only one can have something: the oldest takes precedence,
+    /// so that nobody can take a host or port from a service that exists.
+    pub fn precedence(&self) -> impl Ord + '_ {
+        (self.created.is_none(), self.created.as_deref(), &self.key)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ fn service(key: &Key, ports: Vec<Port>, source: Source) -> Service {
         ports,
         source,
         export_to: ExportTo::All,
+        created: None,
         last_endpoint: None,
     }
 }

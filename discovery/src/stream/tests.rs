@@ -40,6 +40,7 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
             ports: vec![port],
             source: Source::Selector(labels.clone()),
             export_to: ExportTo::All,
+            created: None,
             last_endpoint: None,
         };
         config.services.insert(key, Arc::new(service));

@@ -35,6 +35,7 @@ impl Fleet {
             ports: vec![port],
             source: Source::Selector(BTreeMap::from([("app".to_owned(), "payments".to_owned())])),
             export_to: ExportTo::All,
+            created: None,
             last_endpoint: None,
         };
         config.services.insert(key, Arc::new(service));

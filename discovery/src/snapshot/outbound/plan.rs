@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use crate::objects::{Key, Protocol};
+use crate::objects::{Protocol, Service};
 use crate::wire::HostSpec;
 
 /// Ports of Envoy, the agent and discovery on a machine, as in Istio.
@@ -12,7 +12,7 @@ const RESERVED: RangeInclusive<u16> = 15000..=15100;
 /// A host and port of a service, as a client sees it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::snapshot) struct Upstream<'a> {
-    pub(in crate::snapshot) service: &'a Key,
+    pub(in crate::snapshot) service: &'a Service,
     pub(in crate::snapshot) host: &'a str,
     pub(in crate::snapshot) port: u16,
     pub(in crate::snapshot) protocol: Protocol,
@@ -39,9 +39,13 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Plans the listeners of a client in the namespace `own`. If services cannot share a port, those
-    /// of `own` take precedence, and then the first by namespace and name.
+    /// of `own` take precedence, and then the oldest.
     pub(super) fn new(own: Option<&str>, mut upstreams: Vec<Upstream<'a>>) -> Self {
-        upstreams.sort_by_key(|it| (it.port, own != Some(it.service.namespace.as_str()), it.service));
+        let is_other = |it: &Upstream| own != Some(it.service.key.namespace.as_str());
+        upstreams.sort_by(|one, other| {
+            let order = |it: &Upstream<'a>| (it.port, is_other(it), it.service.precedence());
+            order(one).cmp(&order(other))
+        });
         let mut plan = Self::default();
         for upstreams in upstreams.chunk_by(|one, other| one.port == other.port) {
             plan.add_port(upstreams);
@@ -61,19 +65,21 @@ impl<'a> Plan<'a> {
             let reason = if is_reserved {
                 let (from, to) = (RESERVED.start(), RESERVED.end());
                 format!("ports {from} to {to} are those of Envoy and the agent")
-            } else if is_http != first.protocol.is_http() || !is_http && upstream.service != first.service {
+            } else if is_http != first.protocol.is_http()
+                || !is_http && upstream.service.key != first.service.key
+            {
                 let protocol = first.protocol.name();
-                format!("it is the port of ServiceEntry {} with protocol {protocol}", first.service)
+                format!("it is the port of ServiceEntry {} with protocol {protocol}", first.service.key)
             } else if let Some(other) = hosts.get(&host) {
-                format!("ServiceEntry {} has the host {:?}", other.service, other.host)
+                format!("ServiceEntry {} has the host {:?}", other.service.key, other.host)
             } else {
                 hosts.insert(host, upstream);
                 continue;
             };
-            let Upstream { service, host, port, protocol, .. } = upstream;
+            let Upstream { service: Service { key, .. }, host, port, protocol, .. } = upstream;
             let protocol = protocol.name();
             self.conflicts.insert(format!(
-                "ServiceEntry {service}: {host:?} port {port} with protocol {protocol} has no outbound listener: {reason}"
+                "ServiceEntry {key}: {host:?} port {port} with protocol {protocol} has no outbound listener: {reason}"
             ));
         }
         if is_reserved {

@@ -15,6 +15,7 @@ fn service(namespace: &str, host: &str, number: u16, protocol: Protocol, export_
         ports: vec![Port { number, name: "port".to_owned(), protocol, target_port: None }],
         source: Source::Inline(vec![Arc::new(Spec { address: "10.0.0.1".to_owned(), ..Spec::default() })]),
         export_to,
+        created: None,
         last_endpoint: None,
     }
 }
@@ -92,4 +93,44 @@ fn resources_change_with_the_services_only() {
     assert_eq!(names(&none, "a"), (Vec::new(), Vec::new()));
     assert_eq!(changed(&none, &both), ["127.0.0.1_80", "80"]);
     assert!(none.serves_outbound());
+}
+
+/// A tenant can take neither the host nor the port of a service that existed before.
+#[test]
+fn the_oldest_export_takes_precedence() {
+    let created = |second: u32, service: Service| Service {
+        created: Some(format!("2026-01-01T00:00:{second:02}Z")),
+        ..service
+    };
+    let pay = service("shop", "pay.shop", 80, Protocol::Http, ExportTo::All);
+    let redis = service("shop", "redis.shop", 6379, Protocol::Tcp, ExportTo::All);
+    let taken = service("aaa", "pay.shop", 80, Protocol::Http, ExportTo::All);
+    let port = service("aaa", "redis.aaa", 6379, Protocol::Tcp, ExportTo::All);
+    let services = [created(1, pay), created(1, redis), created(2, taken), created(2, port)];
+    let snapshot = snapshot(&services, None);
+    let sees = |namespace: &str, of: &str| {
+        let cluster = snapshot.cluster(&viewer(namespace), "outbound|80||pay.shop").expect("a cluster");
+        let clusters = &snapshot.clusters["outbound|80||pay.shop"];
+        clusters.iter().any(|it| it.namespace == of && Arc::ptr_eq(&it.resource, cluster))
+    };
+    assert!(sees("other", "shop") && sees("shop", "shop") && sees("aaa", "aaa"));
+    let listener = snapshot.listener(&Viewer::default(), "127.0.0.1_6379").expect("a listener");
+    let text = String::from_utf8_lossy(&listener.any).into_owned();
+    assert!(text.contains("redis.shop") && !text.contains("redis.aaa"), "{text}");
+    let conflict = "ServiceEntry aaa/pay.shop: \"pay.shop\" port 80 is exported by namespace \"shop\" already, which other namespaces get";
+    assert_eq!(snapshot.export_conflicts().iter().collect::<Vec<_>>(), [conflict]);
+}
+
+#[test]
+fn only_allowed_namespaces_export() {
+    let services = ["aaa", "shop"]
+        .map(|namespace| service(namespace, &format!("pay.{namespace}"), 80, Protocol::Http, ExportTo::All));
+    let services = services.into_iter().map(|service| (service.key.clone(), Arc::new(service))).collect();
+    let mut config = Config { services, ..Config::default() };
+    let warnings = config.restrict_exports(&["shop".to_owned()].into());
+    let warning = "ServiceEntry aaa/pay.aaa: not exported: namespace \"aaa\" is not in --export-namespaces";
+    assert_eq!(warnings, [warning]);
+    let exported: Vec<_> =
+        config.services.values().map(|service| service.export_to == ExportTo::All).collect();
+    assert_eq!(exported, [false, true]);
 }

@@ -1,17 +1,26 @@
 use super::*;
+use crate::objects::{ExportTo, Key, Source};
 
 /// Plans for a client of the namespace `own`. A row has namespace and name of a service, host, port
 /// and protocol; the cluster is called like the service. Returns the ports and where they forward
 /// to, and the conflicts.
 fn plan(own: Option<&str>, rows: &[(&str, &str, u16, Protocol)]) -> (Vec<String>, Vec<String>) {
-    let keys: Vec<Key> = rows
+    let services: Vec<Service> = rows
         .iter()
         .map(|(service, ..)| {
             let (namespace, name) = service.split_once('/').expect("namespace/name");
-            Key::new(namespace, name)
+            Service {
+                key: Key::new(namespace, name),
+                hosts: Vec::new(),
+                ports: Vec::new(),
+                source: Source::Inline(Vec::new()),
+                export_to: ExportTo::All,
+                created: None,
+                last_endpoint: None,
+            }
         })
         .collect();
-    let upstreams = rows.iter().zip(&keys).map(|((cluster, host, port, protocol), service)| Upstream {
+    let upstreams = rows.iter().zip(&services).map(|((cluster, host, port, protocol), service)| Upstream {
         service,
         host,
         port: *port,
