@@ -11,8 +11,10 @@ use std::time::Duration;
 pub struct FairPool<K, T> {
     total: usize,
     share: usize,
-    used: usize,
     next: u64,
+    /// Amounts of the sources; the sum is `used`.
+    amounts: BTreeMap<K, usize>,
+    used: usize,
     /// Keyed by sequence number and therefore ordered by age.
     members: BTreeMap<u64, Member<K, T>>,
 }
@@ -21,7 +23,7 @@ pub struct FairPool<K, T> {
 struct Member<K, T> {
     source: K,
     amount: usize,
-    /// Since when the member may be evicted, which can be in the future; `None` while it is busy.
+    /// Since when the member is idle, which can be in the future; `None` while it is busy.
     idle: Option<Duration>,
     data: T,
 }
@@ -34,7 +36,7 @@ impl<K, T> FairPool<K, T> {
     /// `total` is the amount of all members. `share` is that of the members of one source that
     /// [`Self::admit`] adds.
     pub const fn new(total: usize, share: usize) -> Self {
-        Self { total, share, used: 0, next: 0, members: BTreeMap::new() }
+        Self { total, share, next: 0, amounts: BTreeMap::new(), used: 0, members: BTreeMap::new() }
     }
 
     /// Returns the amount of all members.
@@ -42,69 +44,57 @@ impl<K, T> FairPool<K, T> {
         self.used
     }
 
+    /// Sets since when a member is idle; `None` means that it is busy. Returns false if there is no
+    /// such member, for example because it has been evicted.
+    pub fn set_idle(&mut self, number: u64, idle: Option<Duration>) -> bool {
+        self.members.get_mut(&number).map(|member| member.idle = idle).is_some()
+    }
+}
+
+impl<K: Clone + Ord, T> FairPool<K, T> {
     /// Adds a member with an amount of 0, which may be evicted as soon as it has [grown](Self::grow),
     /// and returns its number.
     pub fn open(&mut self, source: K, data: T) -> u64 {
         self.insert(source, 0, Duration::ZERO, data)
     }
 
-    /// Sets since when a member may be evicted; `None` excludes it from eviction. Returns false if
-    /// there is no such member, for example because it has been evicted.
-    pub fn set_idle(&mut self, number: u64, idle: Option<Duration>) -> bool {
-        self.members.get_mut(&number).map(|member| member.idle = idle).is_some()
-    }
-
-    /// Removes a member and returns its data.
-    pub fn remove(&mut self, number: u64) -> Option<T> {
-        let member = self.members.remove(&number)?;
-        self.used = self.used.saturating_sub(member.amount);
-        Some(member.data)
-    }
-
-    fn insert(&mut self, source: K, amount: usize, idle: Duration, data: T) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        self.used += amount;
-        self.members.insert(number, Member { source, amount, idle: Some(idle), data });
-        number
-    }
-}
-
-impl<K: Ord, T> FairPool<K, T> {
-    /// Adds a member with an amount of 1, which may be evicted from `now` on, and returns its number.
-    /// At a limit it evicts the member that has been idle for the longest time: of the same source if
-    /// the limit is the share, else of the source that has the most.
+    /// Adds a member with an amount of 1, which is idle from `now` on, and returns its number. At the
+    /// total it evicts like [`Self::admit_fairly`], and else a member that is idle: of a source that
+    /// has more than `source`, or of `source` itself. At the share it evicts an idle member of
+    /// `source`.
     pub fn admit(&mut self, source: K, now: Duration, data: T) -> Result<u64, Full> {
-        let is_at_share = self.amount(&source) >= self.share;
-        if is_at_share || self.used >= self.total {
-            let is_candidate = |member: &Member<K, T>| !is_at_share || member.source == source;
-            let victim = self.victim(now, is_candidate).ok_or(Full)?;
-            self.remove(victim);
+        let own = self.amount(&source);
+        if own >= self.share {
+            let is_candidate = |member: &Member<K, T>, _| member.is_idle(now) && member.source == source;
+            self.evict(is_candidate)?;
+        } else if self.used >= self.total {
+            self.evict(|_, amount| amount > own + 1).or_else(|Full| {
+                self.evict(|member, amount| member.is_idle(now) && (amount > own || member.source == source))
+            })?;
         }
         Ok(self.insert(source, 1, now, data))
     }
 
-    /// Like [`Self::admit`], but evicts only a member of a source that has more than `source` would
-    /// have then.
+    /// Adds a member with an amount of 1. At the total it evicts a member of the source that has the
+    /// most, also a busy one, but only if that source then still has as many as `source`. So however
+    /// many members other sources have, a source gets as many as the one with the most.
     pub fn admit_fairly(&mut self, source: K, now: Duration, data: T) -> Result<u64, Full> {
         if self.used >= self.total {
-            let victim = self.victim(now, |_| true).and_then(|number| self.members.get(&number));
-            let most = victim.map_or(0, |member| self.amount(&member.source));
-            if most <= self.amount(&source) + 1 {
-                return Err(Full);
-            }
+            let own = self.amount(&source);
+            self.evict(|_, amount| amount > own + 1)?;
         }
-        self.admit(source, now, data)
+        Ok(self.insert(source, 1, now, data))
     }
 
-    /// Adds to the amount of a member, and evicts members until the total is kept. The source of this
-    /// member counts with the larger amount, so that it loses its own members if it has the most.
+    /// Adds to the amount of a member, and evicts idle members until the total is kept. The source of
+    /// this member counts with the larger amount, so that it loses its own members if it has the most.
     pub fn grow(&mut self, number: u64, amount: usize, now: Duration) -> Result<(), Full> {
         let member = self.members.get_mut(&number).ok_or(Full)?;
         member.amount += amount;
         self.used += amount;
+        *self.amounts.entry(member.source.clone()).or_default() += amount;
         while self.used > self.total {
-            let victim = self.victim(now, |_| true).unwrap_or(number);
+            let victim = self.victim(|member, _| member.is_idle(now)).unwrap_or(number);
             self.remove(victim);
             if victim == number {
                 return Err(Full);
@@ -113,25 +103,58 @@ impl<K: Ord, T> FairPool<K, T> {
         Ok(())
     }
 
-    /// Returns the amount of all members of a source.
-    fn amount(&self, source: &K) -> usize {
-        let members = self.members.values().filter(|member| member.source == *source);
-        members.map(|member| member.amount).sum()
+    /// Removes a member and returns its data.
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let member = self.members.remove(&number)?;
+        self.used = self.used.saturating_sub(member.amount);
+        let left = self.amount(&member.source).saturating_sub(member.amount);
+        if left == 0 {
+            self.amounts.remove(&member.source);
+        } else {
+            self.amounts.insert(member.source, left);
+        }
+        Some(member.data)
     }
 
-    /// Returns the candidate that has been idle for the longest time, or the oldest of them, among
-    /// those of the source that has the most.
-    fn victim(&self, now: Duration, is_candidate: impl Fn(&Member<K, T>) -> bool) -> Option<u64> {
-        let mut amounts = BTreeMap::<&K, usize>::new();
-        for member in self.members.values() {
-            *amounts.entry(&member.source).or_default() += member.amount;
+    fn insert(&mut self, source: K, amount: usize, idle: Duration, data: T) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.used += amount;
+        if amount > 0 {
+            *self.amounts.entry(source.clone()).or_default() += amount;
         }
-        let idle = self.members.iter().filter(|(_, member)| member.amount > 0 && is_candidate(member));
-        let victims = idle.filter_map(|(number, member)| {
-            let idle = member.idle.filter(|idle| *idle <= now)?;
-            Some((Reverse(amounts.get(&member.source)), idle, *number))
+        self.members.insert(number, Member { source, amount, idle: Some(idle), data });
+        number
+    }
+
+    /// Returns the amount of all members of a source.
+    fn amount(&self, source: &K) -> usize {
+        self.amounts.get(source).copied().unwrap_or_default()
+    }
+
+    fn evict(&mut self, is_candidate: impl Fn(&Member<K, T>, usize) -> bool) -> Result<(), Full> {
+        let victim = self.victim(is_candidate).ok_or(Full)?;
+        self.remove(victim);
+        Ok(())
+    }
+
+    /// Returns a candidate of the source that has the most: the one that has been idle for the longest
+    /// time, else the one that will be idle first, else the oldest busy one. A candidate is chosen by
+    /// the member and the amount of its source.
+    fn victim(&self, is_candidate: impl Fn(&Member<K, T>, usize) -> bool) -> Option<u64> {
+        let members = self.members.iter().filter(|(_, member)| member.amount > 0);
+        let victims = members.filter_map(|(number, member)| {
+            let amount = self.amount(&member.source);
+            let order = (Reverse(amount), member.idle.unwrap_or(Duration::MAX), *number);
+            is_candidate(member, amount).then_some(order)
         });
         victims.min().map(|(_, _, number)| number)
+    }
+}
+
+impl<K, T> Member<K, T> {
+    fn is_idle(&self, now: Duration) -> bool {
+        self.idle.is_some_and(|idle| idle <= now)
     }
 }
 

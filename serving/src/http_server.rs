@@ -43,12 +43,12 @@ pub struct ResponseTimeout(pub Duration);
 /// Limits on what clients may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Maximum number of connections. A further connection replaces the one that has been idle, or
-    /// has sent an incomplete request, for the longest time, of the source with the most
-    /// connections.
+    /// Maximum number of connections. A further connection replaces one of the source with the most:
+    /// the one that has been idle, or has sent an incomplete request, for the longest time. If that
+    /// source has at least two more than the new connection's, even one that is in use is replaced.
     pub connections: usize,
-    /// Maximum number of connections of one [`Source`](crate::source::Source). A further connection
-    /// replaces one of the same source.
+    /// Maximum number of connections of one [`Source`](crate::source::Source), if others do not need
+    /// them. A further connection replaces an idle one of the same source.
     pub source_connections: usize,
     /// New connections of one source; further ones are closed.
     pub source_rate: Option<Rate>,

@@ -79,12 +79,13 @@ impl Slot {
         self.evicted.cancelled().await;
     }
 
-    /// Excludes this slot from eviction. Returns false if it has been evicted.
+    /// Marks this slot as busy: it is evicted only for fairness, after all others of its source, and
+    /// never for one that grows. Returns false if it has been evicted.
     pub fn set_busy(&self) -> bool {
         self.pool.lock().set_idle(self.number, None)
     }
 
-    /// Makes this slot evictable after a time.
+    /// Marks this slot as idle after a time.
     pub fn set_idle(&self, after: Duration) {
         self.pool.lock().set_idle(self.number, Some(self.pool.start.elapsed() + after));
     }

@@ -1,8 +1,10 @@
 //! Tests that clients which occupy connections, reviews or memory do not delay other clients.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use kit::wait;
 use serde_json::{Value, json};
 
 use crate::webhook_support::{Call, Webhook, connect_from, health_checks_are_answered_under_load, review};
@@ -45,6 +47,56 @@ fn idle_connections_of_others_do_not_close_a_kept_one() {
         "app_health_webhook_connections_closed_total{server=\"webhook\",reason=\"evicted\"}",
     );
     drop(hostile);
+}
+
+/// Ends the flood when a test fails, too.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Keeps 600 connections from an address and uses each all the time, until `stop`.
+fn flood(webhook: &Webhook, source: [u8; 4], rounds: &AtomicUsize, stop: &AtomicBool) {
+    let (client, review) = (webhook.client(None), review("hostile"));
+    let mut calls = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        for _ in calls.len()..600 {
+            let call = connect_from(source, webhook.address);
+            calls.extend(call.and_then(|socket| Call::over(socket, &client)));
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+        calls.retain_mut(|call| !stop.load(Ordering::Relaxed) && call.post(&review).is_ok());
+        rounds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn active_clients_of_two_addresses_do_not_block_reviews() {
+    let webhook = Webhook::start("active", &[], &[]);
+    let (rounds, stop) = ([AtomicUsize::new(0), AtomicUsize::new(0)], AtomicBool::new(false));
+    let failed = thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        for (source, rounds) in HOSTILE.into_iter().zip(&rounds) {
+            let (webhook, stop) = (&webhook, &stop);
+            scope.spawn(move || flood(webhook, source, rounds, stop));
+        }
+        let has_flooded = || rounds.iter().all(|rounds| rounds.load(Ordering::Relaxed) > 0);
+        wait::until_blocking(|| format!("no flood: {rounds:?}"), has_flooded);
+        let is_answered = |call: &mut Call| call.post(&review("a")).is_ok_and(|answer| answer.status == 200);
+        // Like an API server, which opens a connection for each concurrent review and keeps some.
+        let mut kept = webhook.call();
+        let reviews = (0..100).filter(|_| {
+            let new = Call::new(webhook.address, &webhook.client(None));
+            !is_answered(&mut kept) || !new.is_ok_and(|mut new| is_answered(&mut new))
+        });
+        reviews.collect::<Vec<_>>()
+    });
+    assert!(failed.is_empty(), "{failed:?} of 100 times");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Handler {
         if length == 0 {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
-        let _permits = tokio::select! {
+        let permits = tokio::select! {
             permits = self.permits(source, length) => permits?,
             () = memory.evicted() => return Err(busy()),
         };
@@ -116,6 +116,8 @@ impl Handler {
         let started = Instant::now();
         let settings = self.settings.borrow().clone();
         let review = move || {
+            // The work continues if the client disconnects, and so must what limits it.
+            let _held = (permits, memory);
             let body = chunks.concat();
             drop(chunks);
             if json_values::count(&body) > VALUES_LIMIT {

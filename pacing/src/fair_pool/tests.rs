@@ -36,18 +36,46 @@ fn the_source_with_the_most_loses_the_member_that_has_been_idle_longest() {
 }
 
 #[test]
-fn a_busy_member_is_not_evicted_and_counts() {
-    let mut pool = pool(3, 3, &['a', 'a', 'b']);
-    for number in 0..3 {
+fn a_busy_member_is_evicted_last_and_only_for_fairness() {
+    let mut pool = pool(4, 4, &['a', 'a', 'a', 'b']);
+    for number in 0..4 {
         assert!(pool.set_idle(number, None));
     }
-    assert_eq!(pool.admit('c', seconds(9), ()), Err(Full));
-    assert!(pool.set_idle(1, Some(seconds(10))) && pool.set_idle(2, Some(seconds(9))));
-    assert_eq!(pool.admit('c', seconds(8), ()), Err(Full), "neither is idle yet");
-    assert_eq!(pool.admit('c', seconds(9), ()), Ok(3), "the idle one of a source that has less");
-    assert_eq!(members(&pool), [0, 1, 3]);
-    assert_eq!(pool.admit('c', seconds(10), ()), Ok(4));
-    assert_eq!(members(&pool), [0, 3, 4]);
+    assert!(pool.set_idle(2, Some(seconds(9))));
+    assert_eq!(pool.admit('c', NOW, ()), Ok(4));
+    assert_eq!(members(&pool), [0, 1, 3, 4], "the one that becomes idle first");
+    assert_eq!(pool.admit('d', NOW, ()), Ok(5));
+    assert_eq!(members(&pool), [1, 3, 4, 5], "the oldest busy one");
+    assert!(pool.set_idle(4, None) && pool.set_idle(5, Some(seconds(1))));
+    assert_eq!(pool.admit('e', NOW, ()), Err(Full), "each has one, and none is idle");
+    assert_eq!(pool.admit('e', seconds(1), ()), Ok(6));
+    assert_eq!(members(&pool), [1, 3, 4, 6], "the idle one");
+    assert_eq!(pool.admit('c', seconds(1), ()), Err(Full), "the idle one is of another source that has one");
+    assert!(pool.set_idle(4, Some(NOW)));
+    assert_eq!(pool.admit('c', seconds(1), ()), Ok(7));
+    assert_eq!(members(&pool), [1, 3, 6, 7], "its own idle one");
+}
+
+/// Two sources with 600 connections each that are used all the time kept every other one out.
+#[test]
+fn active_flooders_keep_no_other_source_out() {
+    let mut pool = FairPool::new(1024, 640);
+    let soon = NOW + seconds(1);
+    for connection in 0..1200 {
+        if let Ok(number) = pool.admit(['a', 'b'][connection % 2], NOW, ()) {
+            let idle = [None, Some(soon)][connection / 2 % 2];
+            assert!(pool.set_idle(number, idle));
+        }
+    }
+    assert_eq!((pool.amount(&'a'), pool.amount(&'b')), (512, 512));
+    for served in 1..=341 {
+        let number = pool.admit('c', NOW, ()).expect("a place");
+        assert!(pool.set_idle(number, Some(soon)));
+        let _ = (pool.admit('a', NOW, ()), pool.admit('b', NOW, ()));
+        assert_eq!(pool.amount(&'c'), served, "flooders do not get it back");
+    }
+    assert!(pool.amount(&'a').abs_diff(pool.amount(&'b')) <= 1 && pool.used() == 1024);
+    assert_eq!(pool.amounts.len(), 3);
 }
 
 #[test]
@@ -192,22 +220,27 @@ proptest! {
             let after = known(&pool);
             prop_assert_eq!(pool.used(), after.values().map(|member| member.1).sum::<usize>());
             prop_assert!(pool.used() <= total);
+            prop_assert_eq!(pool.amounts.values().sum::<usize>(), pool.used());
+            prop_assert!(pool.amounts.keys().all(|source| after.values().any(|member| member.0 == *source)));
             prop_assert!(!is_refused || before == after);
+            let most = before.values().map(|member| amount(&before, member.0)).max().unwrap_or_default();
+            if let Action::Admit(source) | Action::AdmitFairly(source) = action {
+                let own = amount(&before, source);
+                let is_within_share = own < share || matches!(action, Action::AdmitFairly(_));
+                prop_assert!(!is_refused || !is_within_share || most < own + 2);
+            }
             let evicted = before.iter().filter(|(number, _)| !after.contains_key(number));
             for (number, member) in evicted {
-                let idle = before.values().filter(|member| is_idle(member));
-                let most = idle.map(|other| amount(&before, other.0)).max();
-                let has_most = most == Some(amount(&before, member.0));
                 match action {
-                    Action::Admit(source) | Action::AdmitFairly(source)
-                        if amount(&before, source) >= share =>
-                    {
+                    Action::Admit(source) if amount(&before, source) >= share => {
                         prop_assert!(is_idle(member) && member.0 == source);
                     }
-                    Action::Admit(_) => prop_assert!(is_idle(member) && has_most),
-                    Action::AdmitFairly(source) => {
-                        prop_assert!(is_idle(member) && has_most && member.0 != source);
-                        prop_assert!(amount(&before, member.0) > amount(&after, source));
+                    Action::Admit(source) | Action::AdmitFairly(source) => {
+                        let (own, theirs) = (amount(&before, source), amount(&before, member.0));
+                        let is_fair = theirs >= own + 2 && theirs == most;
+                        let is_admit = matches!(action, Action::Admit(_));
+                        let may_swap = is_admit && (theirs > own || member.0 == source);
+                        prop_assert!(is_fair || (may_swap && most < own + 2 && is_idle(member)));
                     }
                     Action::Grow(grown, _) if nth(grown) != *number => {
                         prop_assert!(is_idle(member));
@@ -221,7 +254,7 @@ proptest! {
                     Action::Open(_) | Action::SetIdle(..) => prop_assert!(false),
                 }
             }
-            if let Action::Admit(source) | Action::AdmitFairly(source) = action {
+            if let Action::Admit(source) = action {
                 prop_assert!(amount(&after, source) <= share.max(amount(&before, source)));
             }
         }

@@ -29,7 +29,7 @@ pub(super) struct Admitted {
 /// Why a connection is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// All connections that could be evicted in its favor process requests.
+    /// All connections that could be evicted in its favor are in use.
     Full,
     /// Its source opens connections too fast.
     Rate,
@@ -59,8 +59,8 @@ impl Connections {
         }
     }
 
-    /// Registers a new connection. At a limit, it evicts the one that has been waiting for a request
-    /// for the longest time, since a well-behaved client sends its head immediately.
+    /// Registers a new connection. At a limit, it evicts one that waits for a request, since a
+    /// well-behaved client sends its head immediately, or one of a source that has more.
     pub(super) fn admit(&mut self, source: Option<Source>) -> Result<Admitted, Refused> {
         if let (Some(source), Some(rates)) = (source, &mut self.rates) {
             rates.take(&source, self.start.elapsed()).map_err(|_| Refused::Rate)?;

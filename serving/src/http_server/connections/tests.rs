@@ -79,3 +79,21 @@ async fn a_source_that_opens_connections_too_fast_is_refused() {
     tokio::time::advance(SECOND).await;
     assert!(connections.admit(source(1)).is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn connections_in_use_of_two_sources_do_not_keep_a_third_out() {
+    let limits = Limits { connections: 6, source_connections: 4, ..Limits::KEEP_ALIVE };
+    let mut connections = Connections::new(limits);
+    let hostile: Vec<_> = [1, 2, 1, 2, 1, 2].map(|last| connections.admit(source(last)).unwrap()).into();
+    for admitted in &hostile {
+        admitted.slot.set_busy();
+        admitted.slot.set_idle(SECOND);
+    }
+    let first = connections.admit(source(3)).unwrap();
+    first.slot.set_busy();
+    let second = connections.admit(source(3)).unwrap();
+    assert_eq!(hostile.iter().filter(|admitted| is_evicted(admitted)).count(), 2);
+    second.slot.set_busy();
+    assert_eq!(connections.admit(source(1)).err(), Some(Refused::Full), "each source has its share");
+    assert!(!is_evicted(&first) && !is_evicted(&second));
+}
