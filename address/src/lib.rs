@@ -1,4 +1,4 @@
-//! Addresses, URLs and networks in flags of the agent, and how a request to one fails.
+//! Addresses, URLs and networks in flags, and how a request to one fails.
 
 mod address;
 mod request_failure;

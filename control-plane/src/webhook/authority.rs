@@ -60,8 +60,14 @@ impl Authority {
     }
 
     /// Returns the next state, or `None` if nothing changes. `published` is true if the API server
-    /// has the current bundle.
+    /// has the current bundle. A CA that has expired is replaced at once: no API server accepts what it
+    /// signs.
     pub fn advance(&self, now: OffsetDateTime, published: bool) -> Result<Option<Self>, AuthorityError> {
+        if is_expired(&self.current, now) {
+            let next = self.next.clone().filter(|next| !is_expired(next, now));
+            let current = next.map_or_else(|| ca(now), Ok)?;
+            return Ok(Some(Self { current, next: None, previous: None }));
+        }
         let mut after = self.clone();
         if after.previous.as_ref().is_some_and(|(_, until)| *until <= now.unix_timestamp()) {
             after.previous = None;
@@ -82,8 +88,11 @@ impl Authority {
         Ok((after != *self).then_some(after))
     }
 
-    /// Signs a leaf certificate for `names` with the current CA.
+    /// Signs a leaf certificate for `names` with the current CA, unless that has expired.
     pub fn leaf(&self, names: &[String], now: OffsetDateTime) -> Result<Pair, AuthorityError> {
+        if is_expired(&self.current, now) {
+            return Err(AuthorityError("has expired; it is renewed when the API server responds".to_owned()));
+        }
         let key = KeyPair::from_pem(&self.current.key).map_err(error)?;
         let issuer = Issuer::from_ca_cert_pem(&self.current.certificate, key).map_err(error)?;
         let mut params = CertificateParams::new(names.to_vec()).map_err(error)?;
@@ -107,6 +116,10 @@ impl Authority {
 /// True if a certificate is due for renewal: two thirds of its validity have passed.
 pub fn is_due(created_at: i64, validity: Duration, now: OffsetDateTime) -> bool {
     created_at + validity.whole_seconds() / 3 * 2 <= now.unix_timestamp()
+}
+
+fn is_expired(pair: &Pair, now: OffsetDateTime) -> bool {
+    not_after(pair.certificate.as_bytes()).is_none_or(|end| end <= now.unix_timestamp())
 }
 
 fn ca(now: OffsetDateTime) -> Result<Pair, AuthorityError> {

@@ -49,6 +49,37 @@ fn leaf_validity_and_renewal() {
     );
 }
 
+/// After a year without the API server, the expired CA signed for ten minutes what it then rejected.
+#[test]
+fn an_expired_ca_signs_nothing_and_is_replaced_at_once() {
+    let names = ["x".to_owned()];
+    let first = Authority::new(at(0)).expect("an authority");
+    assert!(first.leaf(&names, at(365) - Duration::seconds(1)).is_ok());
+    first.leaf(&names, at(365)).expect_err("it has expired");
+    let second = first.advance(at(365), false).expect("a step").expect("another CA");
+    assert!(second.current != first.current && second.bundle() == second.current.certificate);
+    let leaf = second.leaf(&names, at(365)).expect("a leaf");
+    assert_eq!(not_after(leaf.certificate.as_bytes()), Some(at(395).unix_timestamp()));
+
+    let with_next = first.advance(at(364), false).expect("a step").expect("a next CA");
+    let next = with_next.next.clone().expect("a next CA");
+    let third = with_next.advance(at(366), false).expect("a step").expect("a step");
+    assert_eq!(third, Authority { current: next.clone(), next: None, previous: None });
+    let late = with_next.advance(at(800), false).expect("a step").expect("a step");
+    assert!(late.current != next, "that one has expired, too");
+}
+
+#[test]
+fn certificates_are_valid_for_clocks_that_are_an_hour_behind() {
+    let authority = Authority::new(at(0)).expect("an authority");
+    let leaf = authority.leaf(&["x".to_owned()], at(1)).expect("a leaf");
+    for (pair, from) in [(&authority.current, at(0)), (&leaf, at(1))] {
+        let (_, pem) = x509_parser::pem::parse_x509_pem(pair.certificate.as_bytes()).expect("PEM");
+        let validity = pem.parse_x509().expect("a certificate").validity().clone();
+        assert_eq!(validity.not_before.timestamp(), (from - Duration::hours(1)).unix_timestamp());
+    }
+}
+
 #[test]
 fn the_authority_round_trips_as_json() {
     let authority = Authority::new(at(0))
