@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use address::Cidr;
 use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -132,6 +133,10 @@ pub struct WebhookArgs {
     /// Require this common name or subject alternative name in the client certificate
     #[arg(long, env = "APP_HEALTH_CLIENT_NAME", value_name = "NAME", requires = "client_ca")]
     pub client_name: Option<String>,
+    /// Addresses from which the API server calls the webhook; repeatable. Parts of the connections, the
+    /// reviews and the memory are reserved for them, as for clients with a certificate of --client-ca
+    #[arg(long, env = "APP_HEALTH_API_SERVER_ADDRESS", value_name = "CIDR[,…]", value_delimiter = ',')]
+    pub api_server_address: Vec<Cidr>,
     /// Name of the MutatingWebhookConfiguration whose caBundle is set to the self-signed CA
     #[arg(long, env = "APP_HEALTH_WEBHOOK_CONFIG", value_name = "NAME", default_value = "app-health")]
     pub webhook_config: String,

@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use address::Cidr;
+
 use crate::args::{Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
 use injector::kinds::Kinds;
@@ -169,6 +171,15 @@ pub enum Certificates {
     SelfSigned(SelfSigned),
 }
 
+impl Certificates {
+    pub fn client_ca(&self) -> Option<&Path> {
+        match self {
+            Self::Files(files) => files.client_ca.as_deref(),
+            Self::SelfSigned(own) => own.client_ca.as_deref(),
+        }
+    }
+}
+
 /// Configuration of `webhook`.
 #[derive(Debug)]
 pub struct WebhookConfig {
@@ -180,6 +191,8 @@ pub struct WebhookConfig {
     /// Address of metrics and health.
     pub monitoring_address: SocketAddr,
     pub certificates: Certificates,
+    /// Addresses of the API servers, if they are known.
+    pub api_server_addresses: Vec<Cidr>,
     /// This Pod's namespace.
     pub namespace: String,
     /// Name of the MutatingWebhookConfiguration.
@@ -198,6 +211,7 @@ impl WebhookConfig {
             cert_dir,
             client_ca,
             client_name,
+            api_server_address,
             webhook_config,
             service,
             namespace,
@@ -229,6 +243,7 @@ impl WebhookConfig {
             address,
             monitoring_address,
             certificates,
+            api_server_addresses: api_server_address,
             namespace,
             webhook_configuration: webhook_config,
             shutdown_grace,

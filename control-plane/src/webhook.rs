@@ -39,6 +39,8 @@ const LIMITS: Limits = Limits {
     source_rate: Some(Rate { per_second: 200, burst: 640 }),
     ..Limits::KEEP_ALIVE
 };
+/// Those of the connections that only the API server gets, if it is known by address or certificate.
+const API_SERVER_CONNECTIONS: usize = 640;
 /// File descriptors for the connections of both ports and for files.
 const DESCRIPTORS: usize = LIMITS.connections + 256;
 /// Worker threads. One is enough for the load of an API server; the second one answers while the
@@ -64,6 +66,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         address,
         monitoring_address,
         certificates,
+        api_server_addresses,
         namespace,
         webhook_configuration,
         shutdown_grace,
@@ -85,6 +88,9 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     let server = monitoring_port::server(metrics.servers.clone());
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
+    let is_api_server_known = certificates.client_ca().is_some() || !api_server_addresses.is_empty();
+    let trusted_connections = if is_api_server_known { API_SERVER_CONNECTIONS } else { 0 };
+    let limits = Limits { trusted_connections, ..LIMITS };
     let api_client = api_client(&namespace, webhook_configuration).await;
     check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
@@ -106,11 +112,11 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         None => watch::channel(Arc::new(settings)).1,
     };
     let servers = metrics.servers.clone();
-    let handler = Handler::new(settings, metrics);
+    let handler = Handler::new(settings, metrics, is_api_server_known);
     let answer = move |request| handler.clone().answer(request);
-    let server = Server { name: "webhook", paths: &[handler::PATH], limits: LIMITS, metrics: servers };
-    let mut serving =
-        tokio::spawn(http_server::serve(listener, Tls::new(tls), server, stages.clone(), answer));
+    let server = Server { name: "webhook", paths: &[handler::PATH], limits, metrics: servers };
+    let tls = Tls::new(tls).with_trusted(api_server_addresses);
+    let mut serving = tokio::spawn(http_server::serve(listener, tls, server, stages.clone(), answer));
     info!(%address, %monitoring_address, "webhook started");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "signal received, shutting down"),

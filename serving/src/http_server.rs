@@ -50,6 +50,8 @@ pub struct Limits {
     /// Maximum number of connections of one [`Source`](crate::source::Source), if others do not need
     /// them. A further connection replaces an idle one of the same source.
     pub source_connections: usize,
+    /// Those of `connections` that only trusted clients get, who use the others when these are in use.
+    pub trusted_connections: usize,
     /// New connections of one source; further ones are closed.
     pub source_rate: Option<Rate>,
     /// Slots that are used while all other connections process requests.
@@ -90,6 +92,7 @@ impl Limits {
     pub const ONE_REQUEST: Self = Self {
         connections: 64,
         source_connections: usize::MAX,
+        trusted_connections: 0,
         source_rate: None,
         reserved: Reserved { connections: 0, paths: &[] },
         head_bytes: 8 << 10,
@@ -119,6 +122,8 @@ pub struct HttpRequest {
     pub peer: Peer,
     /// Slot of this connection in the limits; the connection is reset when it is evicted.
     pub slot: Arc<Slot>,
+    /// True if address or certificate of the client are trusted.
+    pub is_trusted: bool,
     pub method: Method,
     /// In origin form: path and query as received.
     pub uri: Uri,
@@ -187,7 +192,7 @@ pub async fn serve<T, H, F>(
             () = stages.closing.cancelled() => break,
         };
         match accepted {
-            Ok((stream, peer)) => match connections.admit(peer.source()) {
+            Ok((stream, peer)) => match connections.admit(peer.source(), transport.is_trusted_peer(peer)) {
                 Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());

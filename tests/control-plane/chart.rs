@@ -15,6 +15,7 @@ const FIXED: [(&str, &[&str]); 2] = [
         "webhook",
         &[
             "address",
+            "api-server-address",
             "cert-dir",
             "client-ca",
             "client-name",

@@ -58,13 +58,13 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Keeps 600 connections from an address and uses each all the time, until `stop`.
-fn flood(webhook: &Webhook, source: [u8; 4], rounds: &AtomicUsize, stop: &AtomicBool) {
+/// Keeps 600 connections, from addresses in turn, and uses each all the time, until `stop`.
+fn flood(webhook: &Webhook, sources: &[[u8; 4]], rounds: &AtomicUsize, stop: &AtomicBool) {
     let (client, review) = (webhook.client(None), review("hostile"));
     let mut calls = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        for _ in calls.len()..600 {
-            let call = connect_from(source, webhook.address);
+        for connection in calls.len()..600 {
+            let call = connect_from(sources[connection % sources.len()], webhook.address);
             calls.extend(call.and_then(|socket| Call::over(socket, &client)));
             if stop.load(Ordering::Relaxed) {
                 return;
@@ -78,12 +78,25 @@ fn flood(webhook: &Webhook, source: [u8; 4], rounds: &AtomicUsize, stop: &Atomic
 #[test]
 fn active_clients_of_two_addresses_do_not_block_reviews() {
     let webhook = Webhook::start("active", &[], &[]);
+    reviews_are_answered_beside(&webhook, &[vec![HOSTILE[0]], vec![HOSTILE[1]]]);
+}
+
+#[test]
+fn active_clients_of_hundreds_of_addresses_do_not_block_a_known_api_server() {
+    let flags = ["--api-server-address", "192.0.2.1", "--api-server-address", "127.0.0.1/32"];
+    let webhook = Webhook::start("rotation", &flags, &[]);
+    let sources = |third| (1..=250).map(|last| [127, 0, third, last]).collect();
+    reviews_are_answered_beside(&webhook, &[sources(1), sources(2)]);
+}
+
+/// Sends reviews from 127.0.0.1 while clients of each group of addresses keep 600 connections.
+fn reviews_are_answered_beside(webhook: &Webhook, groups: &[Vec<[u8; 4]>; 2]) {
     let (rounds, stop) = ([AtomicUsize::new(0), AtomicUsize::new(0)], AtomicBool::new(false));
     let failed = thread::scope(|scope| {
         let _stop = Stop(&stop);
-        for (source, rounds) in HOSTILE.into_iter().zip(&rounds) {
-            let (webhook, stop) = (&webhook, &stop);
-            scope.spawn(move || flood(webhook, source, rounds, stop));
+        for (sources, rounds) in groups.iter().zip(&rounds) {
+            let stop = &stop;
+            scope.spawn(move || flood(webhook, sources, rounds, stop));
         }
         let has_flooded = || rounds.iter().all(|rounds| rounds.load(Ordering::Relaxed) > 0);
         wait::until_blocking(|| format!("no flood: {rounds:?}"), has_flooded);

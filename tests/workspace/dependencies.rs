@@ -21,7 +21,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("lint", &["injector"]),
     ("explain", &["enum-table", "injector", "probe"]),
     ("discovery", &["pacing", "probe", "workload-health", "xds"]),
-    ("serving", &["pacing"]),
+    ("serving", &["address", "pacing"]),
     ("address", &[]),
     ("readiness", &["address", "enum-table"]),
     ("envoy-bootstrap", &["address", "enum-table", "probe"]),
@@ -103,6 +103,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     (
         "control-plane",
         &[
+            "address",
             "discovery",
             "discovery-server",
             "explain",

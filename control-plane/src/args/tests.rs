@@ -10,6 +10,19 @@ fn durations_require_a_unit() {
 }
 
 #[test]
+fn addresses_of_the_api_server_are_blocks() {
+    let addresses = |value: &str| match Args::try_parse_from(["app-health", "webhook", value])?.command {
+        Command::Webhook(webhook) => Ok::<_, clap::Error>(webhook.api_server_address),
+        _ => unreachable!("the command is webhook"),
+    };
+    let some = addresses("--api-server-address=192.0.2.1,2001:db8::/64").expect("two blocks");
+    assert_eq!(some, ["192.0.2.1/32", "2001:db8::/64"].map(|block| block.parse().expect("a block")));
+    for wrong in ["192.0.2.0/33", "kubernetes.default", ""] {
+        addresses(&format!("--api-server-address={wrong}")).expect_err(wrong);
+    }
+}
+
+#[test]
 fn every_flag_has_an_environment_variable() {
     use clap::CommandFactory as _;
     for command in Args::command().get_subcommands() {

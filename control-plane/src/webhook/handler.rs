@@ -40,6 +40,8 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Memory for bodies in bytes, shared by all requests. When it is exhausted, the source that holds the
 /// most loses its oldest body that is not under review.
 const BODY_MEMORY: usize = 24 << 20;
+/// Part of it that only the API server gets, if it is known.
+const API_SERVER_BODY_MEMORY: usize = 16 << 20;
 /// Bodies of at least this size are reviewed one at a time outside of the worker threads.
 const LARGE: usize = 64 << 10;
 
@@ -48,9 +50,31 @@ const LARGE: usize = 64 << 10;
 pub struct Handler {
     settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
+    /// What all clients share.
+    shared: Share,
+    /// What the API server has, if it is known.
+    api_server: Share,
+}
+
+/// What a group of clients may use at a time.
+#[derive(Clone)]
+struct Share {
     source_permits: SourcePermits,
     body_memory: SharedPool,
-    large: Arc<Semaphore>,
+    /// Bodies of at least this size are reviewed one at a time.
+    single: usize,
+    turn: Arc<Semaphore>,
+}
+
+impl Share {
+    fn new(memory: usize, single: usize) -> Self {
+        Self {
+            source_permits: SourcePermits::new(CONCURRENT_REVIEWS),
+            body_memory: SharedPool::new(memory, usize::MAX),
+            single,
+            turn: Arc::new(Semaphore::new(1)),
+        }
+    }
 }
 
 /// A request that is answered with an HTTP error.
@@ -58,15 +82,19 @@ pub struct Handler {
 struct HttpError(StatusCode, String);
 
 impl Handler {
-    /// Creates a handler; the settings may be replaced while it runs.
-    pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
-        Self {
-            settings,
-            metrics,
-            source_permits: SourcePermits::new(CONCURRENT_REVIEWS),
-            body_memory: SharedPool::new(BODY_MEMORY, usize::MAX),
-            large: Arc::new(Semaphore::new(1)),
-        }
+    /// Creates a handler; the settings may be replaced while it runs. If the API server is known,
+    /// reviews of other clients run one at a time, so that they delay its own little, however many
+    /// addresses those clients have.
+    pub fn new(
+        settings: watch::Receiver<Arc<Settings>>,
+        metrics: Arc<Metrics>,
+        is_api_server_known: bool,
+    ) -> Self {
+        let shared = match is_api_server_known {
+            true => Share::new(BODY_MEMORY - API_SERVER_BODY_MEMORY, 0),
+            false => Share::new(BODY_MEMORY, LARGE),
+        };
+        Self { settings, metrics, shared, api_server: Share::new(API_SERVER_BODY_MEMORY, LARGE) }
     }
 
     pub async fn answer(self, request: HttpRequest) -> Response {
@@ -94,7 +122,8 @@ impl Handler {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
         let source = request.peer.source();
-        let memory = self.body_memory.open(source);
+        let share = if request.is_trusted { &self.api_server } else { &self.shared };
+        let memory = share.body_memory.open(source);
         // A client that does not send its body must not keep a slot that others need.
         request.slot.set_idle(Duration::ZERO);
         let chunks = tokio::select! {
@@ -107,7 +136,7 @@ impl Handler {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
         let permits = tokio::select! {
-            permits = self.permits(source, length) => permits?,
+            permits = share.permits(source, length) => permits?,
             () = memory.evicted() => return Err(busy()),
         };
         if !memory.set_busy() {
@@ -134,7 +163,9 @@ impl Handler {
         log(&reviewed);
         Ok(reviewed.body)
     }
+}
 
+impl Share {
     /// Waits until a body of this length may be reviewed; the permits are held during the review.
     async fn permits(
         &self,
@@ -144,10 +175,10 @@ impl Handler {
         let Ok(permit) = timeout(WAIT, self.source_permits.of(source).acquire_owned()).await else {
             return Err(busy());
         };
-        let large = if length < LARGE { None } else { self.large.clone().acquire_owned().await.ok() };
+        let turn = if length < self.single { None } else { self.turn.clone().acquire_owned().await.ok() };
         // Reviews of other sources that are ready run first.
         yield_now().await;
-        Ok([permit.ok(), large])
+        Ok([permit.ok(), turn])
     }
 }
 

@@ -11,6 +11,7 @@ use hyper::Request;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -39,7 +40,7 @@ enum End {
 pub(super) async fn serve<T, H, F>(
     stream: Stream,
     peer: Peer,
-    Admitted { slot, is_reserved }: Admitted,
+    mut admitted: Admitted,
     transport: T,
     server: Server,
     stages: Stages,
@@ -54,19 +55,23 @@ pub(super) async fn serve<T, H, F>(
     stream.set_nodelay();
     let accepted = tokio::select! {
         accepted = timeout(limits.head, transport.accept(stream, peer.source())) => accepted,
-        () = slot.evicted() => return metrics.connection_closed(name, "evicted"),
+        () = admitted.slot.evicted() => return metrics.connection_closed(name, "evicted"),
     };
     let stream = match accepted {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
         Err(_) => return metrics.connection_closed(name, "head_timeout"),
     };
+    if T::has_certificate(&stream) {
+        admitted.trust(peer.source());
+    }
+    let Admitted { slot, is_reserved, is_trusted, .. } = admitted;
     let activity = Activity::new(limits.head, limits.keep_alive);
     let service = service_fn(|request: Request<Incoming>| {
         slot.set_busy();
         activity.request();
         let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
-        let response = respond(request, peer, slot.clone(), is_reserved, limits, handler.clone());
+        let response = respond(request, peer, slot.clone(), is_reserved, is_trusted, limits, handler.clone());
         let (activity, slot, metrics, leaving) =
             (activity.clone(), slot.clone(), metrics.clone(), stages.leaving.clone());
         async move {
@@ -129,6 +134,7 @@ async fn respond<H, F>(
     peer: Peer,
     slot: Arc<Slot>,
     is_reserved: bool,
+    is_trusted: bool,
     limits: Limits,
     handler: H,
 ) -> Response
@@ -146,7 +152,8 @@ where
         return not_found();
     }
     let (head, body) = request.into_parts();
-    handler(HttpRequest { peer, slot, method: head.method, uri: head.uri, headers: head.headers, body }).await
+    let Parts { method, uri, headers, .. } = head;
+    handler(HttpRequest { peer, slot, is_trusted, method, uri, headers, body }).await
 }
 
 fn has_body<B>(request: &Request<B>) -> bool {

@@ -14,6 +14,7 @@ use crate::source::Source;
 pub(super) struct Connections {
     /// `None` is the source of clients of a Unix socket.
     open: SharedPool,
+    trusted: SharedPool,
     reserved: SharedPool,
     start: Instant,
     rates: Option<SourceLimits<Source>>,
@@ -24,6 +25,22 @@ pub(super) struct Admitted {
     pub(super) slot: Arc<Slot>,
     /// True if the connection may only request the paths that slots are reserved for.
     pub(super) is_reserved: bool,
+    /// True if the client is trusted.
+    pub(super) is_trusted: bool,
+    trusted: SharedPool,
+}
+
+impl Admitted {
+    /// Gives the connection one of the slots for trusted clients, if there is one.
+    pub(super) fn trust(&mut self, source: Option<Source>) {
+        if !self.is_trusted
+            && let Ok(slot) = self.trusted.admit(source)
+        {
+            self.slot = Arc::new(slot);
+            self.is_reserved = false;
+        }
+        self.is_trusted = true;
+    }
 }
 
 /// Why a connection is not admitted.
@@ -52,7 +69,11 @@ impl Connections {
             SourceLimits::new(u32::MAX, bucket)
         };
         Self {
-            open: SharedPool::new(limits.connections, limits.source_connections),
+            open: SharedPool::new(
+                limits.connections.saturating_sub(limits.trusted_connections),
+                limits.source_connections,
+            ),
+            trusted: SharedPool::new(limits.trusted_connections, usize::MAX),
             reserved: SharedPool::new(limits.reserved.connections, usize::MAX),
             start: Instant::now(),
             rates: limits.source_rate.map(rate),
@@ -61,15 +82,16 @@ impl Connections {
 
     /// Registers a new connection. At a limit, it evicts one that waits for a request, since a
     /// well-behaved client sends its head immediately, or one of a source that has more.
-    pub(super) fn admit(&mut self, source: Option<Source>) -> Result<Admitted, Refused> {
+    pub(super) fn admit(&mut self, source: Option<Source>, is_trusted: bool) -> Result<Admitted, Refused> {
         if let (Some(source), Some(rates)) = (source, &mut self.rates) {
             rates.take(&source, self.start.elapsed()).map_err(|_| Refused::Rate)?;
         }
-        let (slot, is_reserved) = match self.open.admit(source) {
+        let trusted = if is_trusted { self.trusted.admit(source) } else { Err(Full) };
+        let (slot, is_reserved) = match trusted.or_else(|Full| self.open.admit(source)) {
             Ok(slot) => (slot, false),
             Err(Full) => (self.reserved.admit(source).map_err(|Full| Refused::Full)?, true),
         };
-        Ok(Admitted { slot: Arc::new(slot), is_reserved })
+        Ok(Admitted { slot: Arc::new(slot), is_reserved, is_trusted, trusted: self.trusted.clone() })
     }
 }
 

@@ -7,13 +7,14 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::listener::Stream;
+use super::listener::{Peer, Stream};
 use crate::source::Source;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
 
 /// What a server speaks on its connections. The servers are generic over it, so that a binary
-/// without TLS servers does not link their code.
+/// without TLS servers does not link their code. A trusted client is one whose address or certificate
+/// says that it is, for example, an API server.
 pub trait Transport: Clone + Send + Sync + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -25,6 +26,16 @@ pub trait Transport: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     fn socket(stream: &Self::Stream) -> &Stream;
+
+    /// Returns true if the address of the client is trusted.
+    fn is_trusted_peer(&self, _: Peer) -> bool {
+        false
+    }
+
+    /// Returns true if the client has a valid certificate.
+    fn has_certificate(_: &Self::Stream) -> bool {
+        false
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use address::Cidr;
 use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Transport;
-use crate::http_server::listener::Stream;
+use crate::http_server::listener::{Peer, Stream};
 use crate::source::Source;
 use crate::source_permits::SourcePermits;
 
@@ -23,11 +24,17 @@ use crate::source_permits::SourcePermits;
 pub struct Tls {
     config: watch::Receiver<Arc<ServerConfig>>,
     handshakes: SourcePermits,
+    trusted: Arc<[Cidr]>,
 }
 
 impl Tls {
     pub fn new(config: watch::Receiver<Arc<ServerConfig>>) -> Self {
-        Self { config, handshakes: SourcePermits::new(1) }
+        Self { config, handshakes: SourcePermits::new(1), trusted: Arc::default() }
+    }
+
+    /// Trusts the clients of these networks, besides those with a certificate.
+    pub fn with_trusted(self, networks: Vec<Cidr>) -> Self {
+        Self { trusted: networks.into(), ..self }
     }
 }
 
@@ -51,5 +58,15 @@ impl Transport for Tls {
 
     fn socket(stream: &TlsStream<Stream>) -> &Stream {
         stream.get_ref().0
+    }
+
+    fn is_trusted_peer(&self, peer: Peer) -> bool {
+        let Peer::Tcp(address) = peer else { return false };
+        let ip = address.ip().to_canonical();
+        self.trusted.iter().any(|network| network.contains(ip))
+    }
+
+    fn has_certificate(stream: &TlsStream<Stream>) -> bool {
+        stream.get_ref().1.peer_certificates().is_some()
     }
 }
