@@ -152,13 +152,21 @@ securityContext: {{ toYaml . | nindent 2 }}
 - {kind: ServiceAccount, name: {{ .component.serviceAccount.name | default .name | quote }}, namespace: {{ .root.Release.Namespace | quote }}}
 {{- end -}}
 
-{{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}
-{{- define "app-health.monitoringSources" -}}
-{{- range .nodeCIDRs }}
-- ipBlock: {cidr: {{ . | quote }}}
-{{- end }}
-{{- with .monitoringNamespace }}
-- namespaceSelector:
-    matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
-{{- end }}
+{{/* The rule of a NetworkPolicy for port 15014: Prometheus, and kubelet with plugins that do not
+always allow the probes of the Pod's own node. Without a source there is no rule, since one without
+sources allows all. */}}
+{{- define "app-health.monitoringRule" -}}
+{{- if or .nodeCIDRs .monitoringNamespace -}}
+# Metrics, and the probes of kubelet with plugins that do not always allow those.
+- from:
+  {{- range .nodeCIDRs }}
+  - ipBlock: {cidr: {{ . | quote }}}
+  {{- end }}
+  {{- with .monitoringNamespace }}
+  - namespaceSelector:
+      matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
+  {{- end }}
+  ports:
+  - {protocol: TCP, port: monitoring}
+{{- end -}}
 {{- end -}}

@@ -25,7 +25,7 @@ const NODES: &str = "192.0.2.0/24";
 fn rows() -> Vec<(Value, Vec<Source>)> {
     let policies = json!({"enabled": true, "nodeCIDRs": [NODES]});
     let with_namespace = |values: Value| {
-        let mut all = json!({"namespace": {"create": true}});
+        let mut all = json!({"namespace": {"create": true}, "networkPolicy": {"enabled": false}});
         json_patch::merge(&mut all, &values);
         all
     };
@@ -50,7 +50,10 @@ fn rows() -> Vec<(Value, Vec<Source>)> {
         ),
         (with_namespace(json!({"sidecar": {"template": template}})), vec![Kustomization("strict-mtls")]),
         (
-            json!({"webhook": {"enabled": false}, "priorityClass": {"create": false}, "discovery": {"enabled": true}}),
+            json!({
+                "webhook": {"enabled": false}, "priorityClass": {"create": false},
+                "discovery": {"enabled": true}, "networkPolicy": {"enabled": false},
+            }),
             vec![Kustomization("discovery")],
         ),
         (

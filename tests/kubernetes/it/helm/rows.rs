@@ -353,7 +353,10 @@ fn webhook() -> Vec<Row> {
             json!({"sidecar": {"image": {"repository": "r/app-health", "digest": DIGEST}}}),
             image_after(&format!("r/app-health@{DIGEST}")),
         ),
-        configuration(json!({"failurePolicy": "Ignore"}), entries("failurePolicy", &json!("Ignore"))),
+        configuration(
+            json!({"failurePolicy": "Ignore"}),
+            json!([add("/webhooks/0/failurePolicy", &json!("Ignore"))]),
+        ),
         configuration(json!({"timeoutSeconds": 10}), entries("timeoutSeconds", &json!(10))),
         configuration(json!({"reinvocationPolicy": "Never"}), entries("reinvocationPolicy", &json!("Never"))),
         configuration(
@@ -507,7 +510,41 @@ fn others() -> Vec<Row> {
         ),
         row(
             json!({"networkPolicy": {"apiServerCIDRs": ["198.51.100.1/32"]}}),
-            &[("NetworkPolicy", WEBHOOK, json!([add("/spec/ingress/0/from", &block("198.51.100.1/32"))]))],
+            &[
+                ("NetworkPolicy", WEBHOOK, json!([add("/spec/ingress/0/from", &block("198.51.100.1/32"))])),
+                (
+                    "Deployment",
+                    WEBHOOK,
+                    json!([add(
+                        &format!("{POD}/containers/0/env/0"),
+                        &json!({"name": "APP_HEALTH_API_SERVER_ADDRESS", "value": "198.51.100.1/32"}),
+                    )]),
+                ),
+            ],
+        ),
+        row(
+            // As it is by default: the addresses are not known, and reviews must arrive.
+            json!({"networkPolicy": {"nodeCIDRs": null}}),
+            &[
+                (
+                    "NetworkPolicy",
+                    WEBHOOK,
+                    json!([remove("/spec/ingress/0/from"), remove("/spec/ingress/1/from/0")]),
+                ),
+                ("NetworkPolicy", DISCOVERY, json!([remove("/spec/ingress/1/from/0")])),
+            ],
+        ),
+        row(
+            // A rule without sources would allow all.
+            json!({"networkPolicy": {"nodeCIDRs": null, "monitoringNamespace": ""}}),
+            &[
+                (
+                    "NetworkPolicy",
+                    WEBHOOK,
+                    json!([remove("/spec/ingress/0/from"), remove("/spec/ingress/1")]),
+                ),
+                ("NetworkPolicy", DISCOVERY, json!([remove("/spec/ingress/1")])),
+            ],
         ),
         row(
             json!({"networkPolicy": {"discoveryClientCIDRs": ["10.0.0.0/8"]}}),

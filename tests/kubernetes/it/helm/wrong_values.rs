@@ -59,7 +59,6 @@ fn rows() -> Vec<(Value, &'static [&'static str])> {
             json!({"sidecar": {"template": "spec: {}", "templateConfigMap": "a"}}),
             &["sidecar.template", "sidecar.templateConfigMap"],
         ),
-        (json!({"networkPolicy": {"enabled": true}}), &["/networkPolicy/nodeCIDRs'"]),
         (json!({"networkPolicy": {"nodeCIDRs": ["192.0.2.1"]}}), &["/networkPolicy/nodeCIDRs/0'"]),
         (
             json!({"discovery": {"settings": {"maxSilentPercent": 101}}}),

@@ -23,8 +23,11 @@ pub(super) fn down_with_fail(node: &Node) {
     assert!(refusal.contains("failed calling webhook \"namespace.webhook.app-health.io\""), "{refusal}");
     let mut labelled = pod("labelled");
     labelled["metadata"]["labels"]["sidecar.istio.io/inject"] = "true".into();
-    let refusal = dry_run(&baseline, &labelled).expect_err("the API server must reject the Pod");
-    assert!(refusal.contains("failed calling webhook \"pod.webhook.app-health.io\""), "{refusal}");
+    let started = dry_run(&baseline, &labelled);
+    assert!(
+        started.is_ok_and(|pod| !is_injected(&pod)),
+        "a Pod with Istio's label must start in a namespace that has not opted in"
+    );
     assert!(
         !is_injected(&run(&baseline, &pod("web"))),
         "a Pod that has not opted in must start without the sidecar"
@@ -59,8 +62,8 @@ pub(super) fn down_with_fail(node: &Node) {
 pub(super) fn down_with_ignore(node: &Node) {
     let namespace = node.create_namespace("raw", true);
     let policy = |value: &str| {
-        let patch = |index| json!({"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": value});
-        let patch = Value::from([0, 1].map(patch).to_vec()).to_string();
+        let patch =
+            json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": value}]).to_string();
         node.cluster.kubectl_ok(&["patch", CONFIGURATION, "--type=json", "--patch", &patch], "");
     };
     policy("Ignore");
