@@ -7,7 +7,9 @@ use std::time::Duration;
 use kit::wait;
 use serde_json::{Value, json};
 
-use crate::webhook_support::{Call, Webhook, connect_from, health_checks_are_answered_under_load, review};
+use crate::webhook_support::{
+    Ca, Call, Webhook, connect_from, health_checks_are_answered_under_load, review,
+};
 
 /// Addresses of hostile clients.
 const HOSTILE: [[u8; 4]; 4] = [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4], [127, 0, 0, 5]];
@@ -87,6 +89,31 @@ fn active_clients_of_hundreds_of_addresses_do_not_block_a_known_api_server() {
     let webhook = Webhook::start("rotation", &flags, &[]);
     let sources = |third| (1..=250).map(|last| [127, 0, third, last]).collect();
     reviews_are_answered_beside(&webhook, &[sources(1), sources(2)]);
+}
+
+#[test]
+fn clients_without_a_certificate_do_not_close_the_connection_of_one_with_a_certificate() {
+    let clients = Ca::new("of clients");
+    let flags = ["--client-ca", "{}/clients.pem"];
+    let webhook = Webhook::start("certificates", &flags, &[("clients.pem", &clients.pem)]);
+    let client = webhook.client(Some(&clients.sign("api-server", &[])));
+    let mut kept = Call::new(webhook.address, &client).expect("a connection");
+    assert_eq!(kept.post(&review("a")).expect("an answer").status, 200);
+    // From then on the connection is idle.
+    sleep(Duration::from_millis(1100));
+    let hostile: Vec<_> = (0..1200_u16)
+        .map(|client| {
+            let [third, last] = (client + 512).to_be_bytes();
+            connect_from([127, 0, third, last], webhook.address)
+        })
+        .collect();
+    webhook.wait_for_metric(
+        "app_health_webhook_connections_closed_total{server=\"webhook\",reason=\"evicted\"}",
+    );
+    let mut new = Call::new(webhook.address, &client).expect("a connection");
+    assert_eq!(new.post(&review("b")).expect("an answer").status, 200);
+    assert_eq!(kept.post(&review("c")).expect("the connection is kept").status, 200);
+    drop(hostile);
 }
 
 /// Sends reviews from 127.0.0.1 while clients of each group of addresses keep 600 connections.

@@ -41,6 +41,8 @@ pub enum Then {
     Wait,
     /// Reads one response, waits, and closes the connection.
     Close { after: Duration },
+    /// Reads one response, waits, and sends the request again.
+    Repeat { every: Duration },
     /// Sends 64 KiB of blanks again and again.
     Send { every: Duration },
     /// Reads a byte per second.
@@ -167,6 +169,12 @@ impl HostileClients {
                 read_answer(&mut stream).await?;
                 sleep(after).await;
             }
+            Then::Repeat { every } => loop {
+                read_answer(&mut stream).await?;
+                sleep(every).await;
+                stream.write_all(&self.bytes).await?;
+                stream.flush().await?;
+            },
             Then::Send { every } => loop {
                 stream.write_all(&[b' '; 64 << 10]).await?;
                 sleep(every).await;

@@ -57,7 +57,7 @@ pub(crate) fn honest(webhook: &Webhook) -> Vec<HonestClient> {
     clients
 }
 
-fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClients); 5] {
+fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClients); 6] {
     let idle = HostileClients {
         sources: addresses(Strength::SOURCES),
         address: webhook.address(),
@@ -84,6 +84,16 @@ fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClie
             HostileClients { bytes: format!("{}{{", head(1000)).into_bytes(), ..over_tls.clone() },
         ),
         (
+            "webhook 15017, two sources that use 600 connections all the time",
+            HostileClients {
+                sources: addresses(2),
+                connections: 600,
+                bytes: kept_review(),
+                then: Then::Repeat { every: Duration::from_millis(800) },
+                ..over_tls.clone()
+            },
+        ),
+        (
             "webhook 15017, slow bodies of 8 MiB",
             HostileClients {
                 bytes: head(LARGEST_BODY).into_bytes(),
@@ -92,4 +102,9 @@ fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClie
             },
         ),
     ]
+}
+
+/// Returns a review on a connection that stays open.
+fn kept_review() -> Vec<u8> {
+    String::from_utf8(review()).expect("UTF-8").replace("Connection: close\r\n", "").into_bytes()
 }
