@@ -7,6 +7,7 @@
 mod backoff;
 mod fair_pool;
 mod rate_limiter;
+pub mod source;
 mod source_limits;
 mod source_map;
 

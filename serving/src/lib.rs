@@ -15,10 +15,11 @@ pub mod page;
 pub mod runtime;
 pub mod shared_pool;
 pub mod shutdown;
-pub mod source;
 pub mod source_permits;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod version;
 #[cfg(feature = "tls")]
 pub mod watched;
+
+pub use pacing::source;
