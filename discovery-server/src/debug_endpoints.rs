@@ -56,8 +56,8 @@ impl MonitoringHandlers {
             (PAGE | EVENTS | HISTORY, loaded) => self.page(&request, loaded).await,
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
             (RELEASE, loaded) => self.release(&request, loaded).await,
-            (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
-                self.ready(&request, &registry)
+            (READY, Some((registry, shared))) if self.pending.reasons().is_empty() => {
+                self.ready(&request, &registry, &shared)
             }
             (READY, None) if request.is_read() && self.failed_mount.borrow().is_some() => {
                 let error = self.failed_mount.borrow().clone().unwrap_or_default();
@@ -67,7 +67,7 @@ impl MonitoringHandlers {
         }
     }
 
-    fn ready(&self, request: &HttpRequest, registry: &Handle) -> Response {
+    fn ready(&self, request: &HttpRequest, registry: &Handle, shared: &Shared) -> Response {
         if !request.is_read() {
             return not_allowed("GET, HEAD");
         }
@@ -77,7 +77,7 @@ impl MonitoringHandlers {
         }
         let insecure =
             self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
-        let degraded = registry.degradations().into_iter().chain(insecure);
+        let degraded = registry.degradations().into_iter().chain(shared.degradation()).chain(insecure);
         let lines: String = degraded.map(|line| format!("\ndegraded: {line}")).collect();
         text(StatusCode::OK, format!("ready{lines}\n"))
     }

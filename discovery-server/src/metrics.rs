@@ -63,6 +63,7 @@ pub struct Metrics {
     pub panic_threshold: Gauge,
     pub startup_grace: Gauge,
     pub slow_readers: Counter,
+    pub connection_limit_reached: Counter,
     pub unknown_types: Counter,
     tls_reloads: Family<Label, Counter>,
     /// Metrics of the monitoring port.
@@ -157,6 +158,12 @@ impl Default for Metrics {
                 it,
                 "slow_readers",
                 "Streams closed because the client did not read",
+                Counter::default(),
+            ),
+            connection_limit_reached: add(
+                it,
+                "connection_limit_reached",
+                "New connections that found all in use (--max-streams)",
                 Counter::default(),
             ),
             unknown_types: add(

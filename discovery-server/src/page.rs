@@ -69,7 +69,8 @@ impl StatusPage {
     }
 
     fn overview(&self, view: &RegistryView, sources: &PageSources) -> Overview {
-        let degraded = sources.registry.degradations();
+        let degraded = sources.registry.degradations().into_iter();
+        let degraded = degraded.chain(sources.shared.degradation()).collect();
         Overview::new(&self.0.instance, self.0.store, view, degraded, sources.shared.clients())
     }
 

@@ -4,6 +4,7 @@
 mod client_hello;
 mod connection;
 mod handshakes;
+mod open_connections;
 mod peer;
 mod permits;
 mod shared;
@@ -26,6 +27,7 @@ use pacing::RateLimiter;
 
 use crate::metrics::RefusedReason;
 use handshakes::Handshakes;
+use open_connections::OpenConnections;
 pub use shared::{ClientView, Shared};
 
 /// Maximum number of concurrent TLS handshakes.
@@ -62,8 +64,9 @@ async fn is_closed_by_peer(stream: &TcpStream) -> bool {
 /// Serves until `closing` is cancelled, then ends the streams. The TLS configuration is loaded for
 /// each connection; without one, connections are plaintext and clients have no identity.
 ///
-/// A client that cannot be served yet stays in the listen queue: a token, a handshake permit and a
-/// connection permit are acquired before a connection is accepted.
+/// A client that cannot be served yet stays in the listen queue: a token and a handshake permit are
+/// acquired before a connection is accepted. If all of [`ServerLimits::max_streams`] connections are in
+/// use, it waits after that, since the source of a client must be known to decide about it.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<watch::Receiver<Arc<ServerConfig>>>,
@@ -71,7 +74,7 @@ pub async fn serve(
     closing: CancellationToken,
 ) {
     let limits = shared.limits;
-    let permits = Arc::new(Semaphore::new(limits.max_streams));
+    let connections = OpenConnections::new(limits.max_streams);
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let handshakes_of_sources = Handshakes::new();
     // The bucket starts almost empty because after a restart all clients reconnect at the same
@@ -86,7 +89,6 @@ pub async fn serve(
     let tracker = TaskTracker::new();
     loop {
         let accept = async {
-            let permit = permits.clone().acquire_owned().await.expect("never closed");
             let handshake = handshakes.clone().acquire_owned().await.expect("never closed");
             while !has_token {
                 match tokens.take(shared.now()) {
@@ -94,9 +96,9 @@ pub async fn serve(
                     Err(ready) => sleep_until(shared.start + ready).await,
                 }
             }
-            (listener.accept().await, permit, handshake)
+            (listener.accept().await, handshake)
         };
-        let (accepted, permit, handshake) = tokio::select! {
+        let (accepted, handshake) = tokio::select! {
             accepted = accept => accepted,
             () = closing.cancelled() => break,
         };
@@ -127,8 +129,8 @@ pub async fn serve(
             continue;
         }
         has_token = false;
-        let (shared, closing) = (shared.clone(), closing.clone());
-        tracker.spawn(connection::accept(stream, peer, tls, (handshake, permit), shared, closing));
+        let (connections, shared, closing) = (connections.clone(), shared.clone(), closing.clone());
+        tracker.spawn(connection::accept(stream, peer, tls, handshake, connections, shared, closing));
     }
     drop(listener);
     tracker.close();

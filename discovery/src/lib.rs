@@ -1,6 +1,7 @@
 //! What discovery decides: configuration objects, the state of each workload entry, the snapshot that
 //! Envoys receive, and one ADS stream as state and step.
 
+pub mod connections;
 pub mod debounce;
 pub mod entries;
 pub mod identity;

@@ -4,7 +4,7 @@ mod body;
 mod messages;
 
 pub use body::{Flow, MessageBody, Parts, encoded, parts};
-pub use messages::Messages;
+pub use messages::{IncompleteLimits, Messages};
 
 /// Length of the header of a message: a compression flag, and the message length in four bytes.
 const HEADER_LENGTH: usize = 5;

@@ -245,6 +245,11 @@ impl Peer {
         self.0.send(&request).await
     }
 
+    /// Sends a message without its last byte.
+    pub(crate) async fn send_incomplete(&self, message: Bytes) {
+        self.0.send_incomplete(message).await.expect("the stream is open");
+    }
+
     /// Returns the next response, or the status that ended the stream.
     pub(crate) async fn next(&mut self) -> Result<Response, Status> {
         timeout(wait::timeout(), self.0.next()).await.expect("an answer in time")

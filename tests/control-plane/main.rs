@@ -5,6 +5,7 @@ mod discovery;
 mod discovery_certificates;
 mod discovery_delta;
 mod discovery_frames;
+mod discovery_hostile_certificates;
 mod discovery_limits;
 mod discovery_memory;
 mod discovery_process;

@@ -121,7 +121,8 @@ pub struct DiscoveryArgs {
     /// New connections per second; the burst is twice that
     #[arg(long, env = "APP_HEALTH_ACCEPT_RATE", value_name = "NUMBER", default_value = "400")]
     pub accept_rate: NonZeroU32,
-    /// Maximum number of connections, and of streams; further connections wait
+    /// Maximum number of connections, and of streams; further clients wait, or replace connections of
+    /// sources that have more
     #[arg(long, env = "APP_HEALTH_MAX_STREAMS", value_name = "NUMBER", default_value = "20000")]
     pub max_streams: NonZeroUsize,
     /// What to do if the address of an entry is not the one that its agent connects from, as with

@@ -21,6 +21,7 @@ use tracing::debug;
 
 use super::client_hello::read_client_hello;
 use super::handshakes::Handshake;
+use super::open_connections::OpenConnections;
 use super::peer::{Peer, StreamGuard};
 use super::stream_task::{self, HttpResponse};
 use super::{SCARCE_HANDSHAKES, Shared};
@@ -34,9 +35,12 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(10);
 /// Timeout for the acknowledgement of a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the connection's streams are counted; without a stream at two checks in a row the
-/// connection is closed.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the streams of a connection are counted. A connection without a stream is checked again
+/// after [`UNUSED_CHECK_INTERVAL`].
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// A connection is closed if it has no stream at two checks in a row. A new one is checked at this
+/// interval, so that it has two of them to open its first stream.
+const UNUSED_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// HTTP/2 flow-control window in bytes, for each stream and for the connection.
 const WINDOW: u32 = 64 << 10;
 /// Bytes of a response that HTTP/2 buffers in addition to the peer's window.
@@ -51,51 +55,64 @@ pub(super) async fn accept(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<(Arc<ServerConfig>, Handshake)>,
-    (handshake_permit, permit): (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    handshake_permit: OwnedSemaphorePermit,
+    connections: OpenConnections,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
     // A push is one small write, which must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    if connections.is_full() {
+        shared.connection_limit_reached();
+    }
+    let Ok(open) = timeout(HANDSHAKE, connections.admit(address.ip().into())).await else {
+        // The client has not failed.
+        if let Some((_, handshake)) = tls {
+            handshake.succeeded();
+        }
+        return shared.metrics.refused(RefusedReason::Limit);
+    };
     let Some((tls, handshake)) = tls else {
         drop(handshake_permit);
         let peer = Peer { address, certified: None };
-        return connection(stream, peer, permit, shared, closing).await;
+        return connection(stream, peer, StreamGuard::new(open, None), shared, closing).await;
     };
     let is_scarce = || handshake_permit.semaphore().available_permits() < SCARCE_HANDSHAKES;
     let shaken = async { read_client_hello(stream, is_scarce).await?.into_stream(tls).await };
+    let replaced = open.closing.clone();
     // Both futures are boxed: otherwise the task would reserve memory for the larger of them.
-    match timeout(HANDSHAKE, Box::pin(shaken)).await {
-        Ok(Ok(stream)) => {
+    let shaken = timeout(HANDSHAKE, Box::pin(shaken));
+    match replaced.run_until_cancelled(shaken).await {
+        Some(Ok(Ok(stream))) => {
             drop(handshake_permit);
-            handshake.succeeded();
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
             let certified = Some(parse_certificate(certificate, &shared.trust_domains));
-            Box::pin(connection(stream, Peer { address, certified }, permit, shared, closing)).await;
+            let (peer, guard) = (Peer { address, certified }, StreamGuard::new(open, Some(handshake)));
+            Box::pin(connection(stream, peer, guard, shared, closing)).await;
         }
-        Ok(Err(error)) => {
+        Some(Ok(Err(error))) => {
             shared.metrics.refused(RefusedReason::Handshake);
             debug!(%address, %error, "TLS handshake failed");
         }
-        Err(_) => {
+        Some(Err(_)) => {
             shared.metrics.refused(RefusedReason::Handshake);
             debug!(%address, "TLS handshake timed out");
         }
+        None => shared.metrics.refused(RefusedReason::Limit),
     }
 }
 
 async fn connection<S>(
     stream: S,
     peer: Peer,
-    permit: OwnedSemaphorePermit,
+    guard: StreamGuard,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let guard = StreamGuard::new(permit);
     let peer = Arc::new(peer);
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, shared) = (peer.clone(), shared.clone());
@@ -116,6 +133,7 @@ async fn connection<S>(
     let mut shutting_down = false;
     let mut unused = false;
     loop {
+        let interval = if guard.has_streams() { CHECK_INTERVAL } else { UNUSED_CHECK_INTERVAL };
         tokio::select! {
             ended = &mut connection => {
                 if let Err(error) = ended {
@@ -128,7 +146,7 @@ async fn connection<S>(
                 connection.as_mut().graceful_shutdown();
             }
             () = guard.closed() => return,
-            () = sleep(IDLE_CHECK_INTERVAL) => {
+            () = sleep(interval) => {
                 let is_unused = !guard.has_streams();
                 if unused && is_unused {
                     return;

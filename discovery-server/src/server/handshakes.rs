@@ -1,5 +1,6 @@
 //! Limits the TLS handshakes of each source, before the first byte is read, so that clients without
-//! a certificate do not delay the agents.
+//! a certificate do not delay the agents. A handshake lasts until the first stream of its connection, so
+//! that clients that open none do not delay them either.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serving::source::Source;
 use tokio::time::Instant;
 
 /// Maximum number of concurrent handshakes of one source. Many agents behind one address reconnect
-/// in turn, because a handshake takes some milliseconds.
+/// in turn, because a handshake takes some milliseconds, and the first stream follows at once.
 const IN_PROGRESS: u32 = 32;
 /// After this many failed handshakes, a source may fail once per interval.
 const FAILURES: u32 = 32;

@@ -17,7 +17,7 @@ pub(super) struct StreamPermits {
     peer: Option<limits::Peer>,
     /// Set when the first request has identified the client.
     pub(super) kind: Option<StreamKind>,
-    /// Released before the permit of the connection, which is in `connection`.
+    /// Released before the connection, which ends with its last `connection`.
     _streams: OwnedSemaphorePermit,
     pub(super) connection: StreamGuard,
 }
@@ -36,6 +36,7 @@ impl StreamPermits {
             }
             _ => None,
         };
+        connection.stream_opened();
         Ok(Self { shared: shared.clone(), peer, kind: None, _streams: streams, connection })
     }
 }
@@ -48,5 +49,6 @@ impl Drop for StreamPermits {
         if let Some(kind) = self.kind {
             self.shared.metrics.stream_closed(kind);
         }
+        self.connection.stream_closed();
     }
 }

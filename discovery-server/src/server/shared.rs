@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
-use serving::grpc::Flow;
+use serving::grpc::{Flow, IncompleteLimits};
+use serving::log_limiter::LogLimiter;
+use serving::shared_pool::SharedPool;
+use serving::source::Source;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::ServerLimits;
 use crate::metrics::Metrics;
@@ -16,6 +20,15 @@ use crate::registry::Handle;
 use discovery::entries::StreamId;
 use discovery::limits::Admission;
 use discovery::stream::SubscriptionView;
+
+/// Bytes of all messages that are received only in part. At this limit, the streams of the source that has
+/// most of them end.
+const INCOMPLETE_BYTES: usize = 8 << 20;
+/// The time from the first byte of a message to its last, and from the beginning of a stream to its first
+/// message.
+pub(super) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// For how long readiness shows that the limit of connections was reached.
+const SHOWN: Duration = Duration::from_secs(60);
 
 /// One subscription of a client, as shown by /debug.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +50,13 @@ struct Client {
     views: Vec<SubscriptionView>,
 }
 
+/// When the limit of connections was reached.
+#[derive(Default)]
+struct ConnectionLimit {
+    log: LogLimiter,
+    last: Option<Instant>,
+}
+
 /// One instance is shared by all servers of the process.
 pub struct Shared {
     pub(super) registry: Handle,
@@ -45,6 +65,8 @@ pub struct Shared {
     pub(super) streams: Arc<Semaphore>,
     pub(super) limits: ServerLimits,
     admission: Mutex<Admission>,
+    incomplete: SharedPool,
+    connection_limit: Mutex<ConnectionLimit>,
     clients: Mutex<BTreeMap<StreamId, Client>>,
     next_stream_id: AtomicU64,
     pub(super) start: Instant,
@@ -64,6 +86,8 @@ impl Shared {
             streams: Arc::new(Semaphore::new(limits.max_streams)),
             limits,
             admission: Mutex::default(),
+            incomplete: SharedPool::new(INCOMPLETE_BYTES, usize::MAX),
+            connection_limit: Mutex::default(),
             clients: Mutex::default(),
             next_stream_id: AtomicU64::new(1),
             start: Instant::now(),
@@ -84,6 +108,32 @@ impl Shared {
             })
         });
         views.collect()
+    }
+
+    /// Logs and counts that a new client finds all connections in use.
+    pub(super) fn connection_limit_reached(&self) {
+        self.metrics.connection_limit_reached.inc();
+        let now = Instant::now();
+        let mut limit = lock(&self.connection_limit);
+        limit.last = Some(now);
+        if let Some(clients) = limit.log.record(now) {
+            warn!(
+                limit = self.limits.max_streams,
+                clients, "all connections in use, new clients wait or replace others (--max-streams)"
+            );
+        }
+    }
+
+    /// Returns a line for readiness if the limit of connections was reached recently.
+    pub fn degradation(&self) -> Option<String> {
+        let last = lock(&self.connection_limit).last?;
+        (last.elapsed() < SHOWN).then(|| {
+            format!("all {} connections in use, new clients wait (--max-streams)", self.limits.max_streams)
+        })
+    }
+
+    pub(super) fn incomplete_limits(&self, source: Source) -> IncompleteLimits {
+        IncompleteLimits { bytes: self.incomplete.clone(), source: Some(source), timeout: MESSAGE_TIMEOUT }
     }
 
     pub(super) fn now(&self) -> Duration {

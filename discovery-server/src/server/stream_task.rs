@@ -20,6 +20,7 @@ use tracing::{info, warn};
 use super::Shared;
 use super::peer::{Peer, StreamGuard};
 use super::permits::StreamPermits;
+use super::shared::MESSAGE_TIMEOUT;
 use crate::metrics::{RefusedReason, StreamKind};
 use discovery::entries::{Code, Input as RegistryInput, Node, StreamCommand, StreamId};
 use discovery::message::{Response, TypeUrl, Variant};
@@ -57,6 +58,7 @@ pub(super) fn open(
             return error_response(&status);
         }
     };
+    let incomplete_limits = shared.incomplete_limits(peer.address.ip().into());
     let (out, responses) = mpsc::channel(1);
     let (to_stream, from_registry) = mpsc::channel(FROM_REGISTRY);
     let flow = Flow::default();
@@ -72,10 +74,11 @@ pub(super) fn open(
         to_stream: Some(to_stream),
         flow: flow.clone(),
         check_flow_at: None,
+        first_request_by: Some(Instant::now() + MESSAGE_TIMEOUT),
         permits,
         peer,
     };
-    let requests = Messages::new(body, wire::MESSAGE_LIMIT);
+    let requests = Messages::new(body, wire::MESSAGE_LIMIT).limit_incomplete(incomplete_limits);
     let snapshots = shared.registry.snapshots();
     tokio::spawn(task.run(requests, from_registry, snapshots, closing));
     let encode = move |response: Box<Response>| grpc::encoded(|to| wire::encode(*response, variant, to));
@@ -99,6 +102,8 @@ struct StreamTask {
     flow: Flow,
     /// Set after a send: when to check whether the client has read the data.
     check_flow_at: Option<Instant>,
+    /// Until when the first request must arrive; `None` once it has.
+    first_request_by: Option<Instant>,
     permits: StreamPermits,
     peer: Arc<Peer>,
 }
@@ -138,9 +143,12 @@ impl StreamTask {
         let out = self.out.clone();
         loop {
             let due = self.ads.next_due().map(|due| self.shared().start + due);
-            let timer = due.into_iter().chain(self.check_flow_at).min();
+            let timer = due.into_iter().chain(self.check_flow_at).chain(self.first_request_by).min();
             let input = tokio::select! {
-                request = requests.next() => self.read(request)?,
+                request = requests.next() => {
+                    self.first_request_by = None;
+                    self.read(request)?
+                }
                 Some(command) = from_registry.recv() => match command {
                     StreamCommand::Close { code, text } => return Err(Some(status(code, text))),
                     command => Input::Command(command),
@@ -154,6 +162,7 @@ impl StreamTask {
                     continue;
                 }
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
+                    self.check_first_request()?;
                     self.check_flow()?;
                     Input::Poll
                 }
@@ -172,7 +181,7 @@ impl StreamTask {
     fn read(&self, request: Result<Bytes, Status>) -> Result<Input, EndReason> {
         let metrics = &self.shared().metrics;
         let bytes = request.map_err(|status| {
-            if status.code() == GrpcCode::ResourceExhausted {
+            if matches!(status.code(), GrpcCode::ResourceExhausted | GrpcCode::DeadlineExceeded) {
                 metrics.refused(RefusedReason::Limit);
             }
             let text = format!("request: {}", status.message());
@@ -191,6 +200,15 @@ impl StreamTask {
                 Err(Some(Status::invalid_argument(error.to_string())))
             }
         }
+    }
+
+    /// Ends the stream if it has no request within [`MESSAGE_TIMEOUT`].
+    fn check_first_request(&self) -> Result<(), EndReason> {
+        if self.first_request_by.is_none_or(|by| Instant::now() < by) {
+            return Ok(());
+        }
+        self.shared().metrics.refused(RefusedReason::Limit);
+        Err(Some(Status::deadline_exceeded("no request on this stream")))
     }
 
     /// Ends the stream if the peer has read nothing for [`READ_TIMEOUT`].

@@ -1,15 +1,51 @@
 //! Reads the messages of a body.
 
+use std::time::Duration;
+
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::Body;
+use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
 use super::HEADER_LENGTH;
+use crate::shared_pool::{SharedPool, Slot};
+use crate::source::Source;
 
 /// The buffer of a message gets its full size once this part of the message has arrived.
 const RESERVING_PART: usize = 16;
+
+/// Limits of a message that is received only in part.
+#[derive(Clone, Debug)]
+pub struct IncompleteLimits {
+    /// The bytes of all such messages.
+    pub bytes: SharedPool,
+    pub source: Option<Source>,
+    /// The time from the first byte of a message to its last.
+    pub timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Incomplete {
+    slot: Slot,
+    counted: usize,
+    deadline: Instant,
+}
+
+impl Incomplete {
+    /// Waits until the rest of the message is not awaited any longer, and returns why.
+    async fn ended(&self) -> Status {
+        tokio::select! {
+            () = self.slot.evicted() => too_many_bytes(),
+            () = sleep_until(self.deadline) => Status::deadline_exceeded("message is incomplete for too long"),
+        }
+    }
+}
+
+fn too_many_bytes() -> Status {
+    Status::resource_exhausted("too many bytes of incomplete messages from this address")
+}
 
 /// A received body that is read message by message. The buffer of a large message is freed with the
 /// message, since there are many streams and most send little.
@@ -19,6 +55,9 @@ pub struct Messages<B> {
     /// Maximum size of a message in bytes.
     limit: usize,
     trailers: Option<HeaderMap>,
+    incomplete_limits: Option<IncompleteLimits>,
+    /// The message in `unread`, if there are limits.
+    incomplete: Option<Incomplete>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Messages<B>
@@ -26,7 +65,13 @@ where
     B::Error: std::error::Error,
 {
     pub fn new(body: B, limit: usize) -> Self {
-        Self { body, unread: BytesMut::new(), limit, trailers: None }
+        let unread = BytesMut::new();
+        Self { body, unread, limit, trailers: None, incomplete_limits: None, incomplete: None }
+    }
+
+    /// Limits messages that are received only in part, beside the size of each.
+    pub fn limit_incomplete(self, limits: IncompleteLimits) -> Self {
+        Self { incomplete_limits: Some(limits), ..self }
     }
 
     /// Returns the next message. This method is cancel safe.
@@ -36,9 +81,18 @@ where
     pub async fn next(&mut self) -> Result<Bytes, Status> {
         loop {
             if let Some(message) = self.buffered()? {
+                self.incomplete = None;
                 return Ok(message);
             }
-            match self.body.frame().await {
+            self.count_incomplete()?;
+            let frame = match &self.incomplete {
+                None => self.body.frame().await,
+                Some(incomplete) => tokio::select! {
+                    frame = self.body.frame() => frame,
+                    status = incomplete.ended() => return Err(status),
+                },
+            };
+            match frame {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.unread.extend_from_slice(&data),
                     Err(other) => self.trailers = other.into_trailers().ok(),
@@ -51,6 +105,19 @@ where
                 None => return Err(Status::internal("the stream ended inside a message")),
             }
         }
+    }
+
+    /// Counts the bytes in `unread` that have not been counted yet.
+    fn count_incomplete(&mut self) -> Result<(), Status> {
+        let length = self.unread.len();
+        let Some(limits) = self.incomplete_limits.as_ref().filter(|_| length > 0) else { return Ok(()) };
+        let incomplete = self.incomplete.get_or_insert_with(|| Incomplete {
+            slot: limits.bytes.open(limits.source),
+            counted: 0,
+            deadline: Instant::now() + limits.timeout,
+        });
+        let new = length - std::mem::replace(&mut incomplete.counted, length);
+        if new > 0 { incomplete.slot.grow(new).map_err(|_| too_many_bytes()) } else { Ok(()) }
     }
 
     /// Returns a message if all of its bytes have been received.

@@ -53,3 +53,63 @@ async fn trailers_are_the_status() {
     let status = messages.next().await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::PermissionDenied, "no"));
 }
+
+/// A body that begins a message of 1000 bytes and never ends it.
+fn half(bytes: usize) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
+    let frame = Frame::data(Bytes::from(encoded(&[7; 1000])).slice(..bytes));
+    StreamBody::new(Box::pin(futures_util::StreamExt::chain(
+        futures_util::stream::iter([Ok(frame)]),
+        futures_util::stream::pending(),
+    )))
+}
+
+fn limits(bytes: &SharedPool, last: u8) -> IncompleteLimits {
+    let source = Some(std::net::IpAddr::from([10, 0, 0, last]).into());
+    IncompleteLimits { bytes: bytes.clone(), source, timeout: Duration::from_secs(10) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn incomplete_message_has_a_deadline() {
+    let bytes = SharedPool::new(1000, usize::MAX);
+    let mut messages = Messages::new(half(500), LIMIT).limit_incomplete(limits(&bytes, 1));
+    // A cancelled read does not extend the deadline.
+    let begun = Instant::now();
+    assert!(tokio::time::timeout(Duration::from_secs(6), messages.next()).await.is_err());
+    assert_eq!(bytes.used(), 500);
+    assert_eq!(messages.next().await.unwrap_err().code(), Code::DeadlineExceeded);
+    assert_eq!(begun.elapsed().as_secs(), 10);
+    drop(messages);
+    assert_eq!(bytes.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_stream_has_no_deadline_and_complete_messages_do_not_count() {
+    let bytes = SharedPool::new(10, usize::MAX);
+    let content = [encoded(b"one"), encoded(b"two")].concat();
+    let body = StreamBody::new(Box::pin(futures_util::StreamExt::chain(
+        futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(content)))]),
+        futures_util::stream::pending(),
+    )));
+    let mut messages = Messages::new(body, LIMIT).limit_incomplete(limits(&bytes, 1));
+    assert_eq!(messages.next().await.unwrap(), &b"one"[..]);
+    assert_eq!(messages.next().await.unwrap(), &b"two"[..]);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), messages.next()).await.is_err());
+    assert_eq!(bytes.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_of_incomplete_messages_are_limited_for_the_source_that_has_most() {
+    let bytes = SharedPool::new(2000, usize::MAX);
+    let moment = Duration::from_secs(1);
+    let mut honest = Messages::new(half(500), LIMIT).limit_incomplete(limits(&bytes, 1));
+    assert!(tokio::time::timeout(moment, honest.next()).await.is_err());
+    let mut greedy = Vec::new();
+    for _ in 0..5 {
+        let mut messages = Messages::new(half(500), LIMIT).limit_incomplete(limits(&bytes, 2));
+        let read = tokio::time::timeout(moment, messages.next()).await;
+        assert!(read.is_err() || read.unwrap().unwrap_err().code() == Code::ResourceExhausted);
+        greedy.push(messages);
+    }
+    assert!(bytes.used() <= 2000);
+    assert!(tokio::time::timeout(moment, honest.next()).await.is_err(), "it is still awaited");
+}

@@ -4,7 +4,7 @@ use hyper::Request as HttpRequest;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serving::grpc::{self, MessageBody, Messages};
+use serving::grpc::{self, MessageBody, Messages, Parts};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,7 +19,7 @@ const REQUESTS: usize = 64;
 /// An open stream; dropping it closes the connection.
 pub struct AdsClient {
     pub variant: Variant,
-    requests: mpsc::Sender<Result<Bytes, Status>>,
+    requests: mpsc::Sender<Result<Parts, Status>>,
     responses: Messages<Incoming>,
     _connection: AbortOnDropHandle<()>,
 }
@@ -48,11 +48,12 @@ impl AdsClient {
         });
         let (requests, queue) = mpsc::channel(REQUESTS);
         // Servers of Go send no response headers before the first message.
-        requests.try_send(Ok(first.encode(variant))).expect("an empty queue has room");
+        let first = grpc::parts(first.encode(variant), Bytes::new());
+        requests.try_send(Ok(first)).expect("an empty queue has room");
         let request = HttpRequest::post(format!("http://discovery.test{}", variant.path()))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .body(MessageBody::of_request(queue, |message| grpc::parts(message, Bytes::new())))
+            .body(MessageBody::of_request(queue, |parts| parts))
             .expect("a valid request");
         let response = sender.send_request(request).await.map_err(unavailable)?;
         if let Some(status) = Status::from_header_map(response.headers()) {
@@ -67,7 +68,21 @@ impl AdsClient {
     /// # Errors
     /// If the stream has ended.
     pub async fn send(&self, request: &Request) -> Result<(), Status> {
-        let sent = self.requests.send(Ok(request.encode(self.variant))).await;
+        self.send_parts(grpc::parts(request.encode(self.variant), Bytes::new())).await
+    }
+
+    /// Sends a message without its last byte.
+    ///
+    /// # Errors
+    /// If the stream has ended.
+    pub async fn send_incomplete(&self, message: Bytes) -> Result<(), Status> {
+        let [header, mut message, last] = grpc::parts(message, Bytes::new());
+        message.truncate(message.len().saturating_sub(1));
+        self.send_parts([header, message, last]).await
+    }
+
+    async fn send_parts(&self, parts: Parts) -> Result<(), Status> {
+        let sent = self.requests.send(Ok(parts)).await;
         sent.map_err(|_| Status::unavailable("the stream has ended"))
     }
 

@@ -1,0 +1,96 @@
+//! Tests clients with a valid certificate that use up connections, memory or entries of discovery.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kit::wait;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tonic::Code;
+use xds::Variant;
+
+use crate::discovery_support::{
+    CLIENT, Discovery, EDS, GATEWAY, NAME, PAY, PAYMENTS, Peer, request, wait_for_page,
+};
+
+/// Address of the hostile client.
+const HOSTILE: [u8; 4] = [127, 0, 0, 9];
+const LIMIT_REACHED: &str = "app_health_discovery_connection_limit_reached_total";
+
+/// Finishes a TLS handshake, or returns `None` if discovery closes the connection.
+async fn connect(discovery: &Discovery, tls: &Arc<ClientConfig>) -> Option<TlsStream<TcpStream>> {
+    let socket = TcpSocket::new_v4().ok()?;
+    socket.bind((HOSTILE, 0).into()).ok()?;
+    let stream = socket.connect(discovery.secure).await.ok()?;
+    let name = ServerName::try_from(NAME).expect("a name");
+    let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
+    timeout(Duration::from_secs(2), handshake).await.ok()?.ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_without_streams_keep_no_agent_out() {
+    let discovery = Discovery::start("unused", &["--max-streams", "8"]);
+    let tls = discovery.identity(PAYMENTS);
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(connect(&discovery, &tls).await.expect("a connection"));
+    }
+    let mut honest = Vec::new();
+    for _ in 0..3 {
+        let first = request(EDS, &[PAY], &CLIENT);
+        let mut peer =
+            Peer::open(discovery.secure, discovery.identity(GATEWAY), first).await.expect("a client");
+        peer.next().await.expect("an assignment");
+        honest.push(peer);
+        // What was replaced is connected again, and waits.
+        held.extend(connect(&discovery, &tls).await);
+    }
+    assert!(discovery.page("/metrics").contains(LIMIT_REACHED));
+    wait_for_page(&discovery.folder, "/healthz/ready", |status, text| {
+        status == 200 && text.contains("degraded: all 8 connections in use")
+    });
+    assert!(discovery.log().contains("all connections in use"), "{}", discovery.log());
+    // Connections that never have a stream are closed.
+    for mut stream in held {
+        let closed = async { while stream.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
+        timeout(wait::timeout(), closed).await.expect("the connection is closed");
+    }
+    for peer in &mut honest {
+        assert!(peer.is_quiet().await, "the stream is open");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_messages_do_not_grow_memory() {
+    let discovery = Discovery::start("half-messages", &[]);
+    let message = Bytes::from(vec![b'x'; 4 << 20]);
+    let before = discovery.memory();
+    let mut streams = JoinSet::new();
+    for number in 0..16 {
+        let tls = discovery.identity(&format!("spiffe://cluster.local/ns/shop/sa/greedy-{number}"));
+        let first = request(EDS, &[PAY], &CLIENT);
+        let peer = Peer::open_from(HOSTILE, discovery.secure, tls, Variant::Sotw, first).await;
+        let mut peer = peer.expect("a stream");
+        peer.next().await.expect("an assignment");
+        peer.send_incomplete(message.clone()).await;
+        streams.spawn(async move { peer.next().await.expect_err("the message never ends").code() });
+    }
+    let mut most = before;
+    while let Some(status) = timeout(Duration::from_millis(50), streams.join_next()).await.transpose() {
+        most = most.max(discovery.memory());
+        if let Ok(status) = status {
+            let status = status.expect("the task does not panic");
+            assert!(matches!(status, Code::ResourceExhausted | Code::DeadlineExceeded), "{status:?}");
+        }
+    }
+    let grown = most.saturating_sub(before);
+    assert!(grown < 20 << 10, "{grown} KiB for 64 MiB of messages");
+    assert!(discovery.page("/metrics").contains("refused_total{reason=\"limit\"}"));
+}
