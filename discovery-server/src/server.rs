@@ -53,6 +53,8 @@ pub struct ServerLimits {
     pub accept_rate: u32,
     /// Maximum number of concurrent connections, and of concurrent streams.
     pub max_streams: usize,
+    /// Maximum number of machines that one source may register, from which its number of streams follows.
+    pub machines_per_source: usize,
 }
 
 /// True if the peer closed the connection while it waited in the listen queue.

@@ -27,6 +27,7 @@ mod protocol;
 mod reconcile;
 mod record;
 mod registration;
+mod registration_limits;
 mod reports;
 mod retention;
 mod self_preservation;

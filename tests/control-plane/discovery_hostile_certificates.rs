@@ -15,9 +15,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::Code;
 use xds::Variant;
+use xds::type_url::LISTENER;
 
 use crate::discovery_support::{
-    CLIENT, Discovery, EDS, GATEWAY, NAME, PAY, PAYMENTS, Peer, request, wait_for_page,
+    CLIENT, Discovery, EDS, GATEWAY, NAME, PAY, PAYMENTS, Peer, client, has_machine, health, reporter,
+    request, wait_for_page,
 };
 
 /// Address of the hostile client.
@@ -93,4 +95,35 @@ async fn half_messages_do_not_grow_memory() {
     let grown = most.saturating_sub(before);
     assert!(grown < 20 << 10, "{grown} KiB for 64 MiB of messages");
     assert!(discovery.page("/metrics").contains("refused_total{reason=\"limit\"}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_certificate_registers_few_machines() {
+    let discovery = Discovery::start("machines", &["--peer-address-check", "warn", "--accept-rate", "2000"]);
+    let mut registered = Vec::new();
+    for number in 0..40_u8 {
+        let address = format!("2001:db8::{number:x}");
+        let metadata = [
+            ("NAMESPACE", "shop"),
+            ("SERVICE_ACCOUNT", "payments"),
+            ("INSTANCE_IPS", &*address),
+            ("AUTO_REGISTER_GROUP", "payments"),
+        ];
+        // Streams of one address are limited too, and here each machine has its own.
+        let source = [127, 0, 8, number + 1];
+        let first = request(LISTENER, &[], &metadata);
+        let tls = discovery.identity(PAYMENTS);
+        let peer = Peer::open_from(source, discovery.secure, tls, Variant::Sotw, first).await;
+        registered.push(peer.expect("a stream"));
+    }
+    let count = |text: &str| text.matches("\"name\":\"payments-2001-db8").count();
+    wait_for_page(&discovery.folder, "/debug/workloads", |_, text| count(text) == 16);
+    wait_for_page(&discovery.folder, "/metrics", |_, text| {
+        text.contains("app_health_discovery_refused_total{reason=\"limit\"} 24")
+    });
+    // A machine at another address is registered.
+    let mut client = client(&discovery).await;
+    let honest = reporter(&discovery).await;
+    honest.send(health("")).await;
+    client.assignment(has_machine).await;
 }

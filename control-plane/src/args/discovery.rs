@@ -125,6 +125,18 @@ pub struct DiscoveryArgs {
     /// sources that have more
     #[arg(long, env = "APP_HEALTH_MAX_STREAMS", value_name = "NUMBER", default_value = "20000")]
     pub max_streams: NonZeroUsize,
+    /// Maximum number of machines that agents with one certificate identity may register in all
+    #[arg(
+        long,
+        env = "APP_HEALTH_MAX_MACHINES_PER_IDENTITY",
+        value_name = "NUMBER",
+        default_value = "10000"
+    )]
+    pub max_machines_per_identity: NonZeroUsize,
+    /// Maximum number of machines with one IPv4 address, or in one IPv6 /64 network, that agents with
+    /// one certificate identity may register
+    #[arg(long, env = "APP_HEALTH_MAX_MACHINES_PER_SOURCE", value_name = "NUMBER", default_value = "16")]
+    pub max_machines_per_source: NonZeroUsize,
     /// What to do if the address of an entry is not the one that its agent connects from, as with
     /// NAT: `require` rejects the agent
     #[arg(long, env = "APP_HEALTH_PEER_ADDRESS_CHECK", value_enum, default_value_t = PeerAddressArg::Require)]

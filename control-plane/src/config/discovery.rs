@@ -59,6 +59,8 @@ impl DiscoveryConfig {
             debounce_max,
             accept_rate,
             max_streams,
+            max_machines_per_identity,
+            max_machines_per_source,
             peer_address_check,
             trust_node_labels,
         } = args;
@@ -119,6 +121,8 @@ impl DiscoveryConfig {
                 PeerAddressArg::Warn => PeerAddressCheck::Warn,
                 PeerAddressArg::Require => PeerAddressCheck::Require,
             },
+            max_machines_per_identity: max_machines_per_identity.get(),
+            max_machines_per_source: max_machines_per_source.get(),
             trust_node_labels,
             probe_time_write: is_shared.then_some(PROBE_TIME),
             ..Settings::default()
@@ -138,7 +142,11 @@ impl DiscoveryConfig {
             export_namespaces: (!export_namespaces.is_empty())
                 .then(|| export_namespaces.into_iter().collect()),
             debounce: (debounce, debounce_max),
-            limits: ServerLimits { accept_rate: accept_rate.get(), max_streams: max_streams.get() },
+            limits: ServerLimits {
+                accept_rate: accept_rate.get(),
+                max_streams: max_streams.get(),
+                machines_per_source: max_machines_per_source.get(),
+            },
         })
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn record_event(event: &Event, metrics: &Metrics) {
         Event::Rejected { stream, reason } => {
             metrics.refused(match reason {
                 RejectionReason::Node | RejectionReason::NameTaken => RefusedReason::Malformed,
+                RejectionReason::Limit => RefusedReason::Limit,
                 RejectionReason::Identity | RejectionReason::PeerAddress => RefusedReason::Permission,
             });
             warn!(stream, ?reason, "stream rejected");

@@ -85,7 +85,7 @@ impl Shared {
             trust_domains,
             streams: Arc::new(Semaphore::new(limits.max_streams)),
             limits,
-            admission: Mutex::default(),
+            admission: Mutex::new(Admission::new(limits.machines_per_source)),
             incomplete: SharedPool::new(INCOMPLETE_BYTES, usize::MAX),
             connection_limit: Mutex::default(),
             clients: Mutex::default(),

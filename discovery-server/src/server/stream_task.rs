@@ -310,6 +310,7 @@ fn status(code: Code, text: String) -> Status {
         Code::InvalidArgument => GrpcCode::InvalidArgument,
         Code::PermissionDenied => GrpcCode::PermissionDenied,
         Code::FailedPrecondition => GrpcCode::FailedPrecondition,
+        Code::ResourceExhausted => GrpcCode::ResourceExhausted,
         Code::Aborted => GrpcCode::Aborted,
     };
     Status::new(code, text)

@@ -1,8 +1,10 @@
 //! State of one entry in memory, and whether it is served.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::liveness::Liveness;
+use super::registration_limits::Registrant;
 use super::retention::Retention;
 use super::session::Session;
 use super::storage::Storage;
@@ -19,6 +21,8 @@ pub(super) struct Entry {
     pub(super) record: Record,
     /// The operator's WorkloadEntry, unless the entry is auto-registered.
     pub(super) manual: Option<Arc<ManualEntry>>,
+    /// The agent that registered the entry; `None` for a manual entry.
+    pub(super) registrant: Option<Registrant>,
     pub(super) session: Session,
     pub(super) storage: Storage,
     pub(super) liveness: Liveness,
@@ -40,7 +44,13 @@ impl Entry {
     /// Creates an entry from its stored record.
     pub(super) fn stored(record: Record) -> Self {
         let last_logged = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-        let mut entry = Self { last_logged, record: record.clone(), ..Self::default() };
+        // The identity is not stored. If the group names no service account, it is unknown until the agent
+        // has reconnected.
+        let registrant = record.auto.as_ref().and_then(|auto| {
+            let source = auto.spec.address.parse::<IpAddr>().ok()?.into();
+            Some(Registrant { service_account: auto.spec.service_account.clone(), source })
+        });
+        let mut entry = Self { last_logged, registrant, record: record.clone(), ..Self::default() };
         entry.storage.observed(Some(record));
         entry
     }
@@ -250,6 +260,7 @@ impl Entry {
             unserved_since: since.filter(|_| !served),
             presence: self.presence(served),
             accounted_for: served || self.accounted_for,
+            source: self.registrant.as_ref().map(|registrant| registrant.source),
         })
     }
 

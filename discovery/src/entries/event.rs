@@ -93,6 +93,8 @@ pub enum RejectionReason {
     PeerAddress,
     /// The entry name belongs to a manual entry or another group.
     NameTaken,
+    /// The identity or the source has registered too many entries.
+    Limit,
 }
 
 /// Reason why an entry was deleted.

@@ -127,5 +127,6 @@ pub enum Code {
     InvalidArgument,
     PermissionDenied,
     FailedPrecondition,
+    ResourceExhausted,
     Aborted,
 }

@@ -7,6 +7,7 @@ use pacing::RateLimiter;
 
 use super::entry::Entry;
 use super::name::{self, RegistrationTarget};
+use super::registration_limits::Registrant;
 use super::streams::{Stream, WaitingFor};
 use super::{Code, Entries, Event, Identity, Node, PeerAddressCheck, RejectionReason, StreamId, content};
 use crate::objects::Key;
@@ -134,9 +135,16 @@ impl Entries {
         // False if the peer cannot know of a probe that was added to the group later.
         let can_know_probe = is_app_health_agent || stream.node.readiness_probe;
         let is_bound = stream.bound.is_some();
+        let service_account = stream.identity.as_ref().map(|identity| identity.service_account.clone());
         self.check_peer(id, key, Some(address))?;
         let at = self.at;
+        let registrant = Registrant { service_account, source: address.into() };
+        if self.entries.get(key).is_none_or(|entry| entry.record.auto.is_none()) {
+            self.check_limits(key, address, &registrant)
+                .map_err(|text| Unbound::Rejected(Code::ResourceExhausted, RejectionReason::Limit, text))?;
+        }
         let entry = self.entries.entry(key.clone()).or_default();
+        entry.registrant = Some(registrant);
         let is_owned = self.ownership.owns(&entry.record);
         if !auto.health_checks && !is_bound {
             // No report of this workload is expected that could end the condition.

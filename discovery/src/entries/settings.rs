@@ -27,6 +27,10 @@ pub struct Settings {
     pub max_silent_percent: u8,
     /// No more percent of a service's machines are removed for ill health.
     pub max_unhealthy_percent: Option<u8>,
+    /// Maximum number of entries that agents with one certificate identity may register.
+    pub max_machines_per_identity: usize,
+    /// The same for those of them whose machines have one IPv4 address, or are in one IPv6 /64 network.
+    pub max_machines_per_source: usize,
     /// Whether an agent's own labels, which decide the services of its machine, are copied.
     pub trust_node_labels: bool,
     /// Minimum interval between two applied reports of a stream. Of the reports that arrive faster,
@@ -50,6 +54,8 @@ impl Default for Settings {
             unknown_policy: UnknownPolicy::Remove,
             keep_last_endpoint: false,
             peer_address_check: PeerAddressCheck::Require,
+            max_machines_per_identity: 10_000,
+            max_machines_per_source: 16,
             trust_node_labels: false,
             max_silent_percent: 25,
             max_unhealthy_percent: None,

@@ -3,6 +3,7 @@
 mod configured;
 mod disconnects;
 mod identity;
+mod registration_limits;
 mod reports;
 mod restarts;
 mod self_preservation;

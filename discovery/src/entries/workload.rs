@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pacing::source::Source;
+
 use super::Timestamp;
 use crate::objects::{Key, Spec};
 
@@ -60,4 +62,6 @@ pub struct Workload {
     /// True if the entry was an endpoint or became unhealthy since this process started. Others do
     /// not explain why a server that lost its store has fewer endpoints than a client.
     pub accounted_for: bool,
+    /// Address or network of an auto-registered entry; `None` if the entry is the operator's own.
+    pub source: Option<Source>,
 }

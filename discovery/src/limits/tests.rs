@@ -7,7 +7,7 @@ fn peer(last: u8) -> Peer {
 
 #[test]
 fn streams_are_limited_per_identity_and_address() {
-    let mut admission = Admission::default();
+    let mut admission = Admission::new(16);
     let enter =
         |admission: &mut Admission, last, seconds| admission.admit(&peer(last), Duration::from_secs(seconds));
     for _ in 0..5 {
@@ -21,4 +21,18 @@ fn streams_are_limited_per_identity_and_address() {
     assert_eq!(enter(&mut admission, 1, 20), Err(AdmissionError::Streams));
     admission.release(&peer(1));
     assert_eq!(enter(&mut admission, 1, 20), Ok(()));
+}
+
+#[test]
+fn streams_of_one_network_are_limited_whatever_their_addresses_are() {
+    let identity = || Identity { namespace: "shop".to_owned(), service_account: "payments".to_owned() };
+    let of_network =
+        |network: u16, host: u16| (identity(), IpAddr::from([0x2001, 0xdb8, 0, network, 0, 0, 0, host]));
+    let mut admission = Admission::new(16);
+    let admitted = (0..200).filter(|host| admission.admit(&of_network(1, *host), Duration::ZERO).is_ok());
+    assert_eq!(admitted.count(), 64);
+    assert_eq!(admission.admit(&of_network(1, 999), Duration::from_secs(60)), Err(AdmissionError::Source));
+    assert_eq!(admission.admit(&of_network(2, 0), Duration::ZERO), Ok(()));
+    admission.release(&of_network(1, 0));
+    assert_eq!(admission.admit(&of_network(1, 999), Duration::from_secs(60)), Ok(()));
 }

@@ -41,6 +41,7 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
         presence: Presence::Reporting,
         unserved_since: (!served).then(|| Timestamp::from_seconds(since)),
         accounted_for: true,
+        source: None,
     }
 }
 

@@ -55,6 +55,7 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
                 unserved_since: None,
                 presence: Presence::Reporting,
                 accounted_for: true,
+                source: None,
             });
         }
     }

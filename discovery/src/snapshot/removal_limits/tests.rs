@@ -1,5 +1,6 @@
 //! Tests of which machines of a service are preserved, as rows.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,11 @@ const NOW: i64 = 1_000;
 
 /// Builds a machine from a word: `ok`, `missing` (its stream was lost), `silent@900` (since that
 /// time), `bad@900` (unhealthy since that time), `left` (it terminated). With `*` the previous
-/// snapshot preserved it.
+/// snapshot preserved it. With `/1` it is in the IPv6 network 1.
 fn machine(number: usize, word: &str) -> Workload {
+    let (word, network) = word.split_once('/').unwrap_or((word, ""));
+    let network: Option<u16> = network.parse().ok();
+    let source = network.map(|network| IpAddr::from([0x2001, 0xdb8, 0, network, 0, 0, 0, 1]).into());
     let (word, since) = word.trim_end_matches('*').split_once('@').unwrap_or((word, "0"));
     let since = Timestamp::from_seconds(since.trim_end_matches('*').parse().expect("seconds"));
     let presence = match word {
@@ -29,6 +33,7 @@ fn machine(number: usize, word: &str) -> Workload {
         unserved_since: (!served).then_some(since),
         presence,
         accounted_for: true,
+        source,
     }
 }
 
@@ -108,4 +113,40 @@ fn unhealthy_machines_over_the_limit_stay_endpoints() {
     ] {
         assert_eq!(preserved(of(percent), words), expected, "{percent:?}: {words}");
     }
+}
+
+#[test]
+fn machines_of_one_network_count_only_up_to_their_share() {
+    let removal_limits = RemovalLimits {
+        max_silent_percent: 25,
+        window: Duration::from_secs(60),
+        max_unhealthy_percent: None,
+    };
+    let check = |parts: &[(&str, usize)], expected: &[(&str, usize)]| {
+        let words: Vec<&str> = parts.iter().flat_map(|(word, times)| vec![*word; *times]).collect();
+        let expected: String = expected.iter().map(|(letter, times)| letter.repeat(*times)).collect();
+        assert_eq!(preserved(removal_limits, &words.join(" ")), expected, "{parts:?}");
+    };
+    // One client with many addresses leaves.
+    check(&[("silent@1000/1", 200), ("ok", 20)], &[("r", 200), ("-", 20)]);
+    check(&[("silent@1000/1", 16), ("ok", 2)], &[("r", 16), ("-", 2)]);
+    check(&[("silent@1000/1", 16), ("missing", 1), ("ok", 3)], &[("r", 16), ("-", 4)]);
+    // It does not hide that the others are silent.
+    check(&[("ok/1", 200), ("silent@1000", 20)], &[("-", 200), ("S", 20)]);
+    // All machines are in one, two or four networks.
+    check(&[("silent@1000/1", 16)], &[("S", 16)]);
+    check(&[("silent@1000/1", 16), ("silent@1000/2", 16)], &[("S", 32)]);
+    check(&[("silent@1000/1", 16), ("ok/2", 16)], &[("r", 16), ("-", 16)]);
+    let rest = [("ok/3", 10), ("ok/4", 10)];
+    check(&[&[("silent@1000/1", 10), ("silent@1000/2", 10)][..], &rest].concat(), &[("S", 20), ("-", 20)]);
+    check(&[&[("silent@1000/1", 10), ("ok/2", 10)][..], &rest].concat(), &[("r", 10), ("-", 30)]);
+}
+
+#[test]
+fn unhealthy_machines_of_one_network_do_not_use_up_the_limit() {
+    let window = Duration::from_secs(60);
+    let removal_limits = RemovalLimits { max_silent_percent: 25, window, max_unhealthy_percent: Some(50) };
+    // Two of the four that count are removed; the second machine of the network is removed too.
+    assert_eq!(preserved(removal_limits, "bad@1/1 bad@2/1 bad@3 bad@4 ok"), "---U-");
+    assert_eq!(preserved(removal_limits, "bad@1 bad@2 bad@3/1 bad@4/1 ok"), "--U--");
 }

@@ -459,7 +459,8 @@ fn others() -> Vec<Row> {
                 "kubeQps": 100, "heartbeat": "30s", "disconnectGrace": "5s", "restartGrace": "60s",
                 "unknownPolicy": "keep", "maxSilentPercent": 0, "maxUnhealthyPercent": 50, "lastEndpoint": "keep",
                 "outboundListeners": "127.0.0.1", "debounce": "10ms", "debounceMax": "100ms", "acceptRate": 1_000_000,
-                "maxStreams": 50_000_000, "peerAddressCheck": "warn", "trustNodeLabels": true,
+                "maxStreams": 50_000_000, "maxMachinesPerIdentity": 50, "maxMachinesPerSource": 5,
+                "peerAddressCheck": "warn", "trustNodeLabels": true,
             }}}),
             &[(
                 "Deployment",
@@ -473,6 +474,8 @@ fn others() -> Vec<Row> {
                     ("APP_HEALTH_HEARTBEAT", "30s"),
                     ("APP_HEALTH_KUBE_QPS", "100"),
                     ("APP_HEALTH_LAST_ENDPOINT", "keep"),
+                    ("APP_HEALTH_MAX_MACHINES_PER_IDENTITY", "50"),
+                    ("APP_HEALTH_MAX_MACHINES_PER_SOURCE", "5"),
                     ("APP_HEALTH_MAX_SILENT_PERCENT", "0"),
                     ("APP_HEALTH_MAX_STREAMS", "50000000"),
                     ("APP_HEALTH_MAX_UNHEALTHY_PERCENT", "50"),
