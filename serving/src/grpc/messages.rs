@@ -26,7 +26,12 @@ pub struct IncompleteLimits {
     pub timeout: Duration,
 }
 
-#[derive(Debug)]
+struct Limited {
+    limits: IncompleteLimits,
+    /// The message in `unread`.
+    incomplete: Option<Incomplete>,
+}
+
 struct Incomplete {
     slot: Slot,
     counted: usize,
@@ -55,9 +60,8 @@ pub struct Messages<B> {
     /// Maximum size of a message in bytes.
     limit: usize,
     trailers: Option<HeaderMap>,
-    incomplete_limits: Option<IncompleteLimits>,
-    /// The message in `unread`, if there are limits.
-    incomplete: Option<Incomplete>,
+    /// Boxed, since only a server that others use has limits.
+    limited: Option<Box<Limited>>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Messages<B>
@@ -66,12 +70,12 @@ where
 {
     pub fn new(body: B, limit: usize) -> Self {
         let unread = BytesMut::new();
-        Self { body, unread, limit, trailers: None, incomplete_limits: None, incomplete: None }
+        Self { body, unread, limit, trailers: None, limited: None }
     }
 
     /// Limits messages that are received only in part, beside the size of each.
     pub fn limit_incomplete(self, limits: IncompleteLimits) -> Self {
-        Self { incomplete_limits: Some(limits), ..self }
+        Self { limited: Some(Box::new(Limited { limits, incomplete: None })), ..self }
     }
 
     /// Returns the next message. This method is cancel safe.
@@ -81,11 +85,13 @@ where
     pub async fn next(&mut self) -> Result<Bytes, Status> {
         loop {
             if let Some(message) = self.buffered()? {
-                self.incomplete = None;
+                if let Some(limited) = &mut self.limited {
+                    limited.incomplete = None;
+                }
                 return Ok(message);
             }
             self.count_incomplete()?;
-            let frame = match &self.incomplete {
+            let frame = match self.limited.as_ref().and_then(|limited| limited.incomplete.as_ref()) {
                 None => self.body.frame().await,
                 Some(incomplete) => tokio::select! {
                     frame = self.body.frame() => frame,
@@ -110,8 +116,9 @@ where
     /// Counts the bytes in `unread` that have not been counted yet.
     fn count_incomplete(&mut self) -> Result<(), Status> {
         let length = self.unread.len();
-        let Some(limits) = self.incomplete_limits.as_ref().filter(|_| length > 0) else { return Ok(()) };
-        let incomplete = self.incomplete.get_or_insert_with(|| Incomplete {
+        let Some(limited) = self.limited.as_mut().filter(|_| length > 0) else { return Ok(()) };
+        let limits = &limited.limits;
+        let incomplete = limited.incomplete.get_or_insert_with(|| Incomplete {
             slot: limits.bytes.open(limits.source),
             counted: 0,
             deadline: Instant::now() + limits.timeout,
