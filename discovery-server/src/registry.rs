@@ -2,7 +2,7 @@
 //! state machine in [`discovery::entries`], executes the resulting effects, and publishes snapshots.
 
 mod condition_history;
-mod events;
+pub(crate) mod events;
 mod handle;
 
 use std::collections::{BTreeSet, HashMap};
@@ -23,12 +23,14 @@ use super::store::{Store, Write};
 use condition_history::ConditionHistory;
 use discovery::debounce::Debounce;
 use discovery::entries::{
-    Effect, Entries, Input, Preserved, RemovalLimits, Settings, StreamCommand, StreamId, Timestamp,
+    Effect, Entries, Event, Input, Preserved, RemovalLimits, Settings, StreamCommand, StreamId, Timestamp,
 };
+use discovery::log_budget::LogBudget;
 use discovery::objects::{Config, Key, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
 use discovery::view::RegistryView;
 use handle::Message;
+use pacing::source::Source;
 
 pub use condition_history::ConditionChange;
 pub use handle::Handle;
@@ -92,6 +94,8 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
         last_step: Duration::ZERO,
         unpublished_since: None,
         senders: HashMap::new(),
+        sources: HashMap::new(),
+        log_budget: LogBudget::default(),
         writes,
         snapshots,
         configured: configured.clone(),
@@ -122,7 +126,10 @@ struct Registry {
     last_step: Duration,
     /// Time of the first change that is not published yet.
     unpublished_since: Option<Instant>,
-    senders: HashMap<StreamId, mpsc::Sender<StreamCommand>>,
+    senders: HashMap<StreamId, (mpsc::Sender<StreamCommand>, Source)>,
+    /// The source of the stream that was bound to an entry last.
+    sources: HashMap<Key, Source>,
+    log_budget: LogBudget,
     writes: super::store::PendingWrites,
     snapshots: watch::Sender<Arc<Snapshot>>,
     configured: watch::Receiver<Configured>,
@@ -180,8 +187,8 @@ impl Registry {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Opened(input, stream, sender) => {
-                self.senders.insert(stream, sender);
+            Message::Opened(input, stream, sender, source) => {
+                self.senders.insert(stream, (sender, source));
                 self.step(input);
             }
             Message::Input(input) => {
@@ -261,10 +268,36 @@ impl Registry {
             }
             Effect::Changed { .. } => self.change(),
             Effect::Event(event) => {
-                events::record_event(&event, &self.metrics);
+                events::count_event(&event, &self.metrics);
+                if self.may_log(&event) {
+                    events::log_event(&event);
+                }
                 self.history.record(&event, wall());
             }
         }
+    }
+
+    /// Returns true unless the client that caused the event has caused too many log lines.
+    fn may_log(&mut self, event: &Event) -> bool {
+        let of_stream = |stream| self.senders.get(stream).map(|(_, source)| *source);
+        let source = match event {
+            Event::Report(_) => None,
+            Event::Registered { stream, key } => {
+                let source = of_stream(stream);
+                self.sources.extend(source.map(|source| (key.clone(), source)));
+                // It is logged at a level that is off by default.
+                None
+            }
+            Event::Pending { stream, .. } | Event::Rejected { stream, .. } => of_stream(stream),
+            Event::PeerAddress { peer, .. } => Some(peer.ip().into()),
+            Event::Deleted { key, .. } => self.sources.remove(key),
+            Event::Transition { key, .. }
+            | Event::ReporterReplaced { key, .. }
+            | Event::DuplicateAgent { key }
+            | Event::Silent { key }
+            | Event::ProbeNacked { key, .. } => self.sources.get(key).copied(),
+        };
+        events::is_within_budget(&mut self.log_budget, source, self.start.elapsed())
     }
 
     fn change(&mut self) {
@@ -275,7 +308,7 @@ impl Registry {
     /// Sends a message to a stream. If its channel is full, the message is sent later, except for
     /// an acknowledgement: the agent repeats the report then.
     fn send_to_stream(&self, stream: StreamId, command: StreamCommand) {
-        let Some(sender) = self.senders.get(&stream) else { return };
+        let Some((sender, _)) = self.senders.get(&stream) else { return };
         match sender.try_send(command) {
             Err(mpsc::error::TrySendError::Full(command))
                 if !matches!(command, StreamCommand::Ack { .. }) =>
@@ -312,7 +345,10 @@ impl Registry {
         for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
             self.metrics.entries(state, number);
         }
-        events::log_preserved(previous.preserved(), &preserved);
+        let (sources, log_budget) = (&self.sources, &mut self.log_budget);
+        events::log_preserved(previous.preserved(), &preserved, |key| {
+            events::is_within_budget(log_budget, sources.get(key).copied(), now)
+        });
         events::log_outbound_conflicts(&previous, &snapshot);
         events::log_export_conflicts(&previous, &snapshot);
         self.snapshots.send_replace(Arc::new(snapshot));

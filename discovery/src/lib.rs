@@ -6,6 +6,7 @@ pub mod debounce;
 pub mod entries;
 pub mod identity;
 pub mod limits;
+pub mod log_budget;
 pub mod message;
 pub mod objects;
 pub mod snapshot;

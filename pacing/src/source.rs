@@ -1,5 +1,6 @@
 //! The source of a connection, to which limits per client apply.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// An IPv4 address, or the /64 network of an IPv6 address: one machine commonly has all addresses
@@ -16,6 +17,15 @@ impl From<IpAddr> for Source {
             }
             address => address,
         })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.0 {
+            IpAddr::V4(address) => address.fmt(f),
+            IpAddr::V6(network) => write!(f, "{network}/64"),
+        }
     }
 }
 

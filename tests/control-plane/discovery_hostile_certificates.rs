@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::Code;
@@ -126,4 +126,43 @@ async fn one_certificate_registers_few_machines() {
     let honest = reporter(&discovery).await;
     honest.send(health("")).await;
     client.assignment(has_machine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flapping_machines_of_one_address_cause_few_log_lines() {
+    let discovery = Discovery::start("log-lines", &[]);
+    let mut machines = Vec::new();
+    for number in 1..=5 {
+        let address = format!("10.0.9.{number}");
+        let metadata = [
+            ("NAMESPACE", "shop"),
+            ("SERVICE_ACCOUNT", "payments"),
+            ("INSTANCE_IPS", &*address),
+            ("AUTO_REGISTER_GROUP", "payments"),
+        ];
+        let (tls, first) = (discovery.identity(PAYMENTS), request(LISTENER, &[], &metadata));
+        let peer = Peer::open_from(HOSTILE, discovery.secure, tls, Variant::Sotw, first).await;
+        machines.push(peer.expect("a stream"));
+    }
+    let flap = async |times: usize| {
+        for text in ["HTTP status 503", ""].into_iter().cycle().take(times) {
+            for machine in &machines {
+                machine.send(health(text)).await;
+            }
+        }
+    };
+    flap(10).await;
+    wait_for_page(&discovery.folder, "/metrics", |_, text| {
+        let applied = "app_health_discovery_reports_total{result=\"applied\"} ";
+        let applied = text.lines().find_map(|line| line.strip_prefix(applied)?.parse::<u32>().ok());
+        applied.is_some_and(|applied| applied >= 40)
+    });
+    let lines = discovery.log().matches("key=shop/payments-10.0.9.").count();
+    assert!((10..40).contains(&lines), "{lines} lines about 5 machines");
+    let deadline = Instant::now() + wait::timeout();
+    while !discovery.log().contains("log lines suppressed") && Instant::now() < deadline {
+        flap(2).await;
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert!(discovery.log().contains("log lines suppressed"), "{}", discovery.log());
 }

@@ -1,31 +1,61 @@
 //! Logs and counts events. State transitions are logged, individual reports are not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
 use crate::config_dir::Configured;
 use crate::metrics::{Metrics, RefusedReason};
 use discovery::entries::{Event, Preserved, RejectionReason, Status};
+use discovery::log_budget::LogBudget;
 use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
+use pacing::source::Source;
 
-/// Logs and counts an event of the state machine.
-pub(super) fn record_event(event: &Event, metrics: &Metrics) {
+/// Counts an event of the state machine.
+pub(super) fn count_event(event: &Event, metrics: &Metrics) {
+    match event {
+        Event::Report(outcome) => metrics.report(*outcome),
+        Event::Rejected { reason, .. } => metrics.refused(match reason {
+            RejectionReason::Node | RejectionReason::NameTaken => RefusedReason::Malformed,
+            RejectionReason::Limit => RefusedReason::Limit,
+            RejectionReason::Identity | RejectionReason::PeerAddress => RefusedReason::Permission,
+        }),
+        Event::ReporterReplaced { .. } => {
+            metrics.reporters_replaced.inc();
+        }
+        // The state machine emits another event for a rejected stream.
+        Event::PeerAddress { refused: false, .. } => {
+            metrics.peer_address_mismatches.inc();
+        }
+        Event::Silent { .. } => {
+            metrics.silent_agents.inc();
+        }
+        _ => {}
+    }
+}
+
+/// Returns true if the client may cause another log line. After lines that were suppressed, their number
+/// is logged.
+pub(crate) fn is_within_budget(budget: &mut LogBudget, source: Option<Source>, now: Duration) -> bool {
+    let Some(source) = source else { return true };
+    let suppressed = budget.take(source, now);
+    if let Some(suppressed @ 1..) = suppressed {
+        warn!(%source, suppressed, "log lines suppressed, this client causes too many");
+    }
+    suppressed.is_some()
+}
+
+/// Logs an event of the state machine.
+pub(super) fn log_event(event: &Event) {
     match event {
         Event::Registered { stream, key } => debug!(%key, stream, "stream registered"),
         Event::Pending { stream, key, reason } => {
             info!(%key, stream, reason, "stream waits for its group or entry")
         }
-        Event::Report(outcome) => metrics.report(*outcome),
-        Event::Rejected { stream, reason } => {
-            metrics.refused(match reason {
-                RejectionReason::Node | RejectionReason::NameTaken => RefusedReason::Malformed,
-                RejectionReason::Limit => RefusedReason::Limit,
-                RejectionReason::Identity | RejectionReason::PeerAddress => RefusedReason::Permission,
-            });
-            warn!(stream, ?reason, "stream rejected");
-        }
+        Event::Report(_) => {}
+        Event::Rejected { stream, reason } => warn!(stream, ?reason, "stream rejected"),
         Event::Transition { key, condition: Some(condition), served } => {
             let (status, reason) = (condition.status, condition.reason);
             let message = condition.message.as_str();
@@ -39,23 +69,15 @@ pub(super) fn record_event(event: &Event, metrics: &Metrics) {
         }
         Event::Deleted { key, reason } => info!(%key, ?reason, "entry deleted"),
         Event::ReporterReplaced { key, peer } => {
-            metrics.reporters_replaced.inc();
-            info!(%key, %peer, "reporting stream replaced by a newer one");
+            info!(%key, %peer, "reporting stream replaced by a newer one")
         }
         Event::DuplicateAgent { key } => {
             warn!(%key, "reporting stream replaced more than 5 times within a minute: do two machines report on this entry?");
         }
         Event::PeerAddress { key, peer, refused } => {
             warn!(%key, %peer, refused, "peer address does not match the entry (--peer-address-check)");
-            // The state machine emits another event for a rejected stream.
-            if !refused {
-                metrics.peer_address_mismatches.inc();
-            }
         }
-        Event::Silent { key } => {
-            metrics.silent_agents.inc();
-            warn!(%key, "agent stopped reporting");
-        }
+        Event::Silent { key } => warn!(%key, "agent stopped reporting"),
         Event::ProbeNacked { key, text } => warn!(%key, text, "agent rejected the probe"),
     }
 }
@@ -91,10 +113,14 @@ pub(super) fn log_export_conflicts(before: &Snapshot, now: &Snapshot) {
 }
 
 /// Logs which entries are preserved as endpoints in spite of their state, or no longer.
-pub(super) fn log_preserved(before: &BTreeMap<Key, Preserved>, now: &BTreeMap<Key, Preserved>) {
+pub(super) fn log_preserved(
+    before: &BTreeMap<Key, Preserved>,
+    now: &BTreeMap<Key, Preserved>,
+    mut may_log: impl FnMut(&Key) -> bool,
+) {
     let is_endpoint = |preserved: &&Preserved| preserved.is_endpoint();
-    for (key, preserved) in now {
-        if before.get(key).filter(is_endpoint).is_some() {
+    for (key, preserved) in now.iter().filter(|(_, preserved)| preserved.is_endpoint()) {
+        if before.get(key).filter(is_endpoint).is_some() || !may_log(key) {
             continue;
         }
         match preserved {
@@ -112,7 +138,7 @@ pub(super) fn log_preserved(before: &BTreeMap<Key, Preserved>, now: &BTreeMap<Ke
         }
     }
     for (key, _) in before.iter().filter(|(_, preserved)| preserved.is_endpoint()) {
-        if now.get(key).filter(is_endpoint).is_none() {
+        if now.get(key).filter(is_endpoint).is_none() && may_log(key) {
             info!(%key, "entry no longer preserved as an endpoint");
         }
     }

@@ -11,6 +11,7 @@ use discovery::entries::{Identity, Input, Node, StreamCommand, StreamId};
 use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
 use discovery::view::RegistryView;
+use pacing::source::Source;
 
 /// A handle to the registry task.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct Handle {
 /// A message to the registry. Messages of one sender keep their order.
 #[derive(Debug)]
 pub(super) enum Message {
-    Opened(Input, StreamId, mpsc::Sender<StreamCommand>),
+    Opened(Input, StreamId, mpsc::Sender<StreamCommand>, Source),
     Input(Input),
     View(oneshot::Sender<RegistryView>),
     History(Key, oneshot::Sender<Vec<ConditionChange>>),
@@ -42,8 +43,9 @@ impl Handle {
         node: Box<Node>,
         sender: mpsc::Sender<StreamCommand>,
     ) {
-        self.send_message(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender))
-            .await;
+        let source = peer.ip().into();
+        let input = Input::Opened { stream, peer, identity, node };
+        self.send_message(Message::Opened(input, stream, sender, source)).await;
     }
 
     /// Sends any subsequent input of a stream.

@@ -16,9 +16,10 @@ use tracing::warn;
 
 use super::ServerLimits;
 use crate::metrics::Metrics;
-use crate::registry::Handle;
+use crate::registry::{Handle, events};
 use discovery::entries::StreamId;
 use discovery::limits::Admission;
+use discovery::log_budget::LogBudget;
 use discovery::stream::SubscriptionView;
 
 /// Bytes of all messages that are received only in part. At this limit, the streams of the source that has
@@ -67,6 +68,7 @@ pub struct Shared {
     admission: Mutex<Admission>,
     incomplete: SharedPool,
     connection_limit: Mutex<ConnectionLimit>,
+    log_budget: Mutex<LogBudget>,
     clients: Mutex<BTreeMap<StreamId, Client>>,
     next_stream_id: AtomicU64,
     pub(super) start: Instant,
@@ -88,6 +90,7 @@ impl Shared {
             admission: Mutex::new(Admission::new(limits.machines_per_source)),
             incomplete: SharedPool::new(INCOMPLETE_BYTES, usize::MAX),
             connection_limit: Mutex::default(),
+            log_budget: Mutex::default(),
             clients: Mutex::default(),
             next_stream_id: AtomicU64::new(1),
             start: Instant::now(),
@@ -130,6 +133,11 @@ impl Shared {
         (last.elapsed() < SHOWN).then(|| {
             format!("all {} connections in use, new clients wait (--max-streams)", self.limits.max_streams)
         })
+    }
+
+    /// Returns true unless the client has caused too many log lines.
+    pub(super) fn may_log(&self, source: Source) -> bool {
+        events::is_within_budget(&mut lock(&self.log_budget), Some(source), self.now())
     }
 
     pub(super) fn incomplete_limits(&self, source: Source) -> IncompleteLimits {

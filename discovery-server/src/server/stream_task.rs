@@ -221,7 +221,9 @@ impl StreamTask {
             None => None,
             Some(blocked) if blocked >= READ_TIMEOUT => {
                 self.shared().metrics.slow_readers.inc();
-                info!(stream = self.id, node = %self.node, "client disconnected: no data read for 30s");
+                if self.may_log() {
+                    info!(stream = self.id, node = %self.node, "client disconnected: no data read for 30s");
+                }
                 return Err(Some(Status::deadline_exceeded("no data read for 30s")));
             }
             Some(blocked) => Some(now + (READ_TIMEOUT - blocked)),
@@ -288,18 +290,24 @@ impl StreamTask {
         self.outbox.push_back(response);
     }
 
+    fn may_log(&self) -> bool {
+        self.shared().may_log(self.peer.address.ip().into())
+    }
+
     fn log_event(&self, event: Event) {
         let (stream, node, metrics) = (self.id, &self.node, &self.shared().metrics);
         match event {
             Event::Nacked { type_url, text, is_new } => {
                 metrics.nacked(&type_url);
-                if is_new {
+                if is_new && self.may_log() {
                     warn!(stream, %node, r#type = type_url.short_name(), text, "client rejected a response (NACK)");
                 }
             }
             Event::UnknownType(type_url) => {
                 metrics.unknown_types.inc();
-                info!(stream, %node, type_url, "type URL is not served, sending an empty set");
+                if self.may_log() {
+                    info!(stream, %node, type_url, "type URL is not served, sending an empty set");
+                }
             }
         }
     }
