@@ -54,7 +54,8 @@ pub fn stderr_line(line: &str) {
 }
 
 fn say(line: &str, termination_message: Option<&Path>) {
-    stderr_line(line);
+    let line = printable::lines(line);
+    stderr_line(&line);
     let mut end = line.len().min(TERMINATION_MESSAGE_LIMIT);
     while !line.is_char_boundary(end) {
         end -= 1;

@@ -54,7 +54,7 @@ fn message_line(message: &str) -> String {
     if IS_JSON.load(Ordering::Relaxed) {
         json_line::of_agent("ERROR", message)
     } else {
-        format!("app-health-agent: {message}\n")
+        format!("app-health-agent: {}\n", printable::lines(message))
     }
 }
 

@@ -20,12 +20,23 @@ pub fn of_command(result: Result<u8, Failure>) -> ExitCode {
 /// Returns the exit code for a command line that clap did not accept: 0 for help and version,
 /// otherwise 64 (clap itself uses 2).
 pub fn of_clap(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let printable = printable::lines(&text);
     // Ignores errors: the stream may be closed.
-    let _ = error.print();
+    let _ = match printable == text {
+        true => error.print(),
+        false => write!(std::io::stderr(), "{printable}"),
+    };
     if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS }
+}
+
+/// Joins errors, of which each becomes one line of a failure.
+pub fn joined(errors: &[String]) -> String {
+    let lines: Vec<_> = errors.iter().map(|error| printable::line(error)).collect();
+    lines.join("\n")
 }
 
 /// Writes `line` to stderr; errors are ignored.
 pub fn stderr_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "app-health: {line}");
+    let _ = writeln!(std::io::stderr(), "app-health: {}", printable::line(line));
 }

@@ -65,8 +65,8 @@ fn shown(report: &Report, config: &ExplainConfig, now: &str, follows: bool) -> S
     match config.output {
         ReportFormat::Text if follows => format!("\n--- {now}\n{}", text::render(report, now)),
         ReportFormat::Text => text::render(report, now),
-        ReportFormat::Json if config.watch => format!("{}\n", json()),
-        ReportFormat::Json => format!("{:#}\n", json()),
+        ReportFormat::Json if config.watch => printable::json(&format!("{}\n", json())).into_owned(),
+        ReportFormat::Json => printable::json(&format!("{:#}\n", json())).into_owned(),
     }
 }
 

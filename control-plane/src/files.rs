@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::exit::joined;
 use serving::exit::Failure;
 
 /// Maximum size of an input in bytes.
@@ -61,8 +62,9 @@ impl Source {
     /// Returns the error about the first part of a document that is not UTF-8. The document begins at
     /// `line`.
     pub fn invalid_in(&self, line: usize, document: &str) -> Option<String> {
-        let lines = line..=line + document.trim_end_matches('\n').matches('\n').count();
-        let Position { line, column } = self.invalid.iter().find(|at| lines.contains(&at.line))?;
+        let last = line + document.trim_end_matches('\n').matches('\n').count();
+        let first = self.invalid.partition_point(|at| at.line < line);
+        let Position { line, column } = self.invalid.get(first).filter(|at| at.line <= last)?;
         Some(format!("{}:{line}:{column}: is not UTF-8", self.name))
     }
 }
@@ -102,8 +104,8 @@ impl Sources {
     pub fn complete(self) -> Result<Vec<Source>, Failure> {
         match (self.unreadable.is_empty(), self.too_large.is_empty()) {
             (true, true) => Ok(self.sources),
-            (true, false) => Err(Failure::Data(self.too_large.join("\n"))),
-            (false, _) => Err(Failure::CannotRead(self.unreadable.join("\n"))),
+            (true, false) => Err(Failure::Data(joined(&self.too_large))),
+            (false, _) => Err(Failure::CannotRead(joined(&self.unreadable))),
         }
     }
 

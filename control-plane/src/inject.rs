@@ -37,10 +37,10 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
     refused.extend(results.iter().flat_map(|result| result.refused.iter().cloned()));
     let changes = write(&target, &results, format)?;
     if !read.unreadable.is_empty() {
-        return Err(Failure::CannotRead([read.unreadable, refused].concat().join("\n")));
+        return Err(Failure::CannotRead(exit::joined(&[read.unreadable, refused].concat())));
     }
     if !refused.is_empty() {
-        return Err(Failure::Data(refused.join("\n")));
+        return Err(Failure::Data(exit::joined(&refused)));
     }
     if changes { Err(Failure::General(String::new())) } else { Ok(()) }
 }
@@ -100,6 +100,7 @@ impl Injector {
             }
             return result;
         }
+        let hint = manifests::template_hint(text);
         for document in documents {
             let position = document.as_ref().map(|document| (document.line, document.text));
             if let Some(error) = position.ok().and_then(|(line, text)| source.invalid_in(line, text)) {
@@ -108,7 +109,7 @@ impl Injector {
             }
             match document {
                 Ok(document) => self.inject_document(document, &mut result),
-                Err(error) => result.refused.push(manifests::error_line(source, text, &error)),
+                Err(error) => result.refused.push(manifests::error_line(source, &error, hint)),
             }
         }
         result

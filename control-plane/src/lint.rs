@@ -39,10 +39,10 @@ pub fn run(config: LintConfig) -> Result<(), Failure> {
         }
     }
     if !unreadable.is_empty() {
-        return Err(Failure::CannotRead([unreadable, errors].concat().join("\n")));
+        return Err(Failure::CannotRead(exit::joined(&[unreadable, errors].concat())));
     }
     if !errors.is_empty() {
-        return Err(Failure::Data(errors.join("\n")));
+        return Err(Failure::Data(exit::joined(&errors)));
     }
     let fails = results.count(Severity::Error) > 0 || strict && results.count(Severity::Warning) > 0;
     if fails { Err(Failure::General(String::new())) } else { Ok(()) }
@@ -91,7 +91,8 @@ fn lint_source(
         results.skipped.push(format!("{name}: {skip}"));
         return;
     }
-    errors.extend(report.errors.iter().map(|error| manifests::error_line(source, text, error)));
+    let hint = manifests::template_hint(text);
+    errors.extend(report.errors.iter().map(|error| manifests::error_line(source, error, hint)));
     for (number, skip) in &report.skipped {
         results.skipped.push(format!("{name}: document {number}: {skip}"));
     }

@@ -124,10 +124,13 @@ pub(crate) fn skip_unparsable(source: &Source, text: &str, error: &StreamError) 
     }
 }
 
+/// Returns what follows the errors of a file that may be a template.
+pub(crate) fn template_hint(text: &str) -> &'static str {
+    if text.contains("{{") { "; if it is a template, use the output of helm template" } else { "" }
+}
+
 /// Returns the line about a document that cannot be parsed.
-pub(crate) fn error_line(source: &Source, text: &str, error: &StreamError) -> String {
-    let is_template = text.contains("{{");
-    let hint = if is_template { "; if it is a template, use the output of helm template" } else { "" };
+pub(crate) fn error_line(source: &Source, error: &StreamError, hint: &str) -> String {
     format!("{}:{error}{hint}", source.name)
 }
 

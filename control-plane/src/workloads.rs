@@ -41,7 +41,7 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     let WorkloadsConfig { authority, path, releases, output, watch } = config;
     if releases {
         let text = fetch(Method::POST, &authority, &path).await?;
-        return write_stdout(&String::from_utf8_lossy(&text));
+        return write_stdout(&printable::lines(&String::from_utf8_lossy(&text)));
     }
     let mut last = None;
     loop {
@@ -50,7 +50,7 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
             Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
         })?;
         let shown = match output {
-            Output::Json => format!("{view:#}\n"),
+            Output::Json => printable::json(&format!("{view:#}\n")).into_owned(),
             Output::Table => table(&view),
         };
         // Ages always grow; that alone is not a change.
@@ -104,7 +104,10 @@ fn table(view: &Value) -> String {
     table.load_style(presets::NOTHING).set_header(COLUMNS);
     let workloads = view["workloads"].as_array().map_or(&[][..], Vec::as_slice);
     for workload in workloads {
-        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE).to_owned();
+        let text = |value: &Value| {
+            let text = value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE);
+            printable::line(text).into_owned()
+        };
         let condition = &workload["condition"];
         let why = match (workload["why"].as_str().unwrap_or_default(), condition["message"].as_str()) {
             (why, Some(message)) if !message.is_empty() => format!("{why}: {message}"),
@@ -117,7 +120,7 @@ fn table(view: &Value) -> String {
             text(&workload["address"]),
             text(&workload["endpoint"]),
             text(&condition["status"]),
-            why,
+            printable::line(&why).into_owned(),
             workload["agent"]["lastReportAgoMs"].as_u64().map_or_else(|| NONE.to_owned(), age),
         ]);
     }
@@ -129,11 +132,12 @@ fn table(view: &Value) -> String {
     };
     for service in view["selfPreservingServices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         lines.push_str(&format!(
-            "self-preservation: {service}: too many machines became silent; if they are gone, run `app-health workloads release`\n"
+            "self-preservation: {}: too many machines became silent; if they are gone, run `app-health workloads release`\n",
+            printable::line(service)
         ));
     }
     for error in view["configErrors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        lines.push_str(&format!("error: {error}\n"));
+        lines.push_str(&format!("error: {}\n", printable::line(error)));
     }
     lines
 }

@@ -228,11 +228,12 @@ fn missing_permissions_name_the_rules() {
 #[test]
 fn control_characters_are_not_printed() {
     let report = report(
-        "base: injected\nset: {/pod/found/status/containerStatuses/0/state: {waiting: {reason: CreateContainerError, message: \"a\\u001b[31m\\rb\"}}}",
+        "base: injected\nset: {/pod/found/status/containerStatuses/0/state: {waiting: {reason: CreateContainerError, message: \"a\\u001b[31m\\rb\\u202e\"}}}",
     );
     let text = text::render(&report, NOW);
     assert!(
-        text.contains("a [31m b") && !text.contains(|char: char| char.is_control() && char != '\n'),
+        text.contains("a\\u{1b}[31m b\\u{202e}")
+            && !text.contains(|char: char| char.is_control() && char != '\n'),
         "{text}"
     );
 }

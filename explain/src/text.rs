@@ -64,11 +64,15 @@ pub fn render(report: &Report, now: &str) -> String {
     text
 }
 
-/// Appends one line. Messages of applications and registries may contain anything, so control
-/// characters are not printed.
+/// Appends one line.
 fn line(text: &mut String, line: &str) {
-    text.extend(line.trim_end().chars().map(|char| if char.is_control() { ' ' } else { char }));
+    text.push_str(&printable(line.trim_end()));
     text.push('\n');
+}
+
+/// Messages of applications and registries may contain anything. Those with several lines become one.
+fn printable(text: &str) -> String {
+    printable::line(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
 }
 
 fn names(group: &PodGroup) -> String {

@@ -1,5 +1,7 @@
 //! One violation of a rule, with its position.
 
+use std::collections::HashSet;
+
 use injector::workload::PodLocation;
 use injector::{Container, Probe, ProbeKind};
 
@@ -17,7 +19,8 @@ pub struct Origin {
     pub line: Option<usize>,
 }
 
-/// A violation of a rule. Texts from the document contain no control characters.
+/// A violation of a rule. Texts from the document have the escapes of
+/// [`printable::line`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub rule: &'static Rule,
@@ -56,23 +59,12 @@ impl Finding {
     }
 }
 
-/// Escapes control characters, so that a document cannot write to a terminal or a log.
-pub(crate) fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for char in text.chars() {
-        if char.is_control() {
-            printable.extend(char.escape_default());
-        } else {
-            printable.push(char);
-        }
-    }
-    printable
-}
-
 /// Collects the findings of one object.
 pub(crate) struct Findings<'a> {
     location: &'a PodLocation,
     found: Vec<Finding>,
+    /// The code, path, container and probe of each.
+    known: HashSet<(&'static str, String, String, String)>,
 }
 
 /// A container of the Pod with one of its fields.
@@ -98,7 +90,7 @@ impl<'a> Place<'a> {
 
 impl<'a> Findings<'a> {
     pub(crate) fn new(location: &'a PodLocation) -> Self {
-        Self { location, found: Vec::new() }
+        Self { location, found: Vec::new(), known: HashSet::new() }
     }
 
     /// Adds a finding about the Pod; `field` is a path in the Pod, for example `spec.hostNetwork`.
@@ -139,19 +131,16 @@ impl<'a> Findings<'a> {
         let finding = Finding {
             rule,
             origin: Origin::default(),
-            kind: printable(kind),
-            namespace: printable(&self.location.namespace),
-            name: printable(name),
-            container: printable(container),
+            kind: printable::line(kind).into_owned(),
+            namespace: printable::line(&self.location.namespace).into_owned(),
+            name: printable::line(name).into_owned(),
+            container: printable::line(container).into_owned(),
             probe: probe.to_owned(),
-            path: printable(&path),
-            message: printable(message),
+            path: printable::line(&path).into_owned(),
+            message: printable::line(message).into_owned(),
         };
-        let is_same = |other: &Finding| {
-            (other.rule.code, &other.path, &other.container, &other.probe)
-                == (finding.rule.code, &finding.path, &finding.container, &finding.probe)
-        };
-        if !self.found.iter().any(is_same) {
+        let Finding { path, container, probe, .. } = finding.clone();
+        if self.known.insert((rule.code, path, container, probe)) {
             self.found.push(finding);
         }
     }

@@ -14,6 +14,7 @@ mod explain;
 mod explain_sidecar;
 mod explain_support;
 mod failed_mount;
+mod hostile_texts;
 mod inject;
 mod inject_trees;
 mod kubectl_decoder;

@@ -22,3 +22,13 @@ fn a_part_belongs_to_the_document_in_whose_lines_it_is() {
     assert_eq!(source.invalid_in(2, "---\nc: x\n").as_deref(), Some("a.yaml:3:4: is not UTF-8"));
     assert_eq!(source.invalid_in(4, "---\nd: e\n"), None);
 }
+
+/// A search through all of them for each document would take minutes.
+#[test]
+fn many_documents_that_are_not_utf8_are_found_in_linear_time() {
+    const COUNT: usize = 200_000;
+    let source = Source::new("a.yaml".to_owned(), None, b"a: \xff\n".repeat(COUNT), false);
+    let found = (1..=COUNT).filter(|line| source.invalid_in(*line, "a: ?\n").is_some()).count();
+    assert_eq!(found, COUNT);
+    assert_eq!(source.invalid_in(COUNT + 1, "a: b\n"), None);
+}

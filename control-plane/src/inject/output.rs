@@ -96,13 +96,17 @@ pub(super) fn changed_files(results: &[InjectedSource], format: Option<Format>) 
 /// app/readyz rewritten`.
 pub(super) fn dry_run(results: &[InjectedSource]) -> String {
     let mut lines = String::new();
+    let mut add = |line: String| {
+        lines.push_str(&printable::line(&line));
+        lines.push('\n');
+    };
     for InjectedSource { source, pieces, .. } in results {
         for piece in pieces {
             let (document, injected) = match piece {
                 Piece::Injected(document, injected) => (document, Some(injected)),
                 Piece::Kept(document) => (document, None),
                 Piece::File(..) => {
-                    lines += &format!("{}: skipped\n", source.name);
+                    add(format!("{}: skipped", source.name));
                     continue;
                 }
             };
@@ -113,16 +117,16 @@ pub(super) fn dry_run(results: &[InjectedSource]) -> String {
             let object = workload::object(&document.value);
             let object = if object.is_empty() { "no kind" } else { &object };
             match injected {
-                None => lines += &format!("{place}: {object}: skipped\n"),
+                None => add(format!("{place}: {object}: skipped")),
                 Some(injected) if injected.pods.is_empty() && injected.skipped.is_empty() => {
-                    lines += &format!("{place}: {object}: no Pods\n");
+                    add(format!("{place}: {object}: no Pods"));
                 }
                 Some(injected) => {
                     for item in &injected.skipped {
-                        lines += &format!("{place}: {} ({}): skipped\n", item.field, item.object);
+                        add(format!("{place}: {} ({}): skipped", item.field, item.object));
                     }
                     for (site, summary) in &injected.pods {
-                        lines += &format!("{place}: {}: {}\n", site.object, summary.describe());
+                        add(format!("{place}: {}: {}", site.object, summary.describe()));
                     }
                 }
             }
@@ -141,13 +145,14 @@ pub(super) fn diff(results: &[InjectedSource], format: Option<Format>, colored: 
             if after == document.text {
                 continue;
             }
-            let name = format!("{}: document {}", source.name, document.number);
+            let name = format!("{}: document {}", printable::line(&source.name), document.number);
             let diff = TextDiff::from_lines(document.text, &after)
                 .unified_diff()
                 .missing_newline_hint(false)
                 .header(&name, &format!("{name}, injected"))
                 .to_string();
             for (number, line) in diff.lines().enumerate() {
+                let line = printable::lines(line);
                 text += &match line.as_bytes() {
                     [b'-', ..] if colored && number >= HEADER_LINES => format!("{RED}{line}{PLAIN}\n"),
                     [b'+', ..] if colored && number >= HEADER_LINES => format!("{GREEN}{line}{PLAIN}\n"),

@@ -45,3 +45,18 @@ fn each_workload_and_error_is_one_line() {
     assert_eq!(lines, expected);
     assert_eq!(table(&json!({"workloads": []})), "No workloads found.\n");
 }
+
+#[test]
+fn names_cannot_write_to_the_terminal() {
+    let hostile = "a\u{1b}[2J\n\u{9b}b\u{202e}";
+    let view = json!({
+        "configErrors": [hostile],
+        "selfPreservingServices": [hostile],
+        "workloads": [{"namespace": hostile, "name": hostile, "group": hostile, "address": hostile,
+            "endpoint": hostile, "why": hostile, "condition": {"status": hostile, "message": hostile}}],
+    });
+    let text = table(&view);
+    assert_eq!(text.matches("a\\u{1b}[2J\\n\\u{9b}b\\u{202e}").count(), 10, "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(!text.contains(|char: char| char.is_control() && char != '\n' || char == '\u{202e}'), "{text}");
+}

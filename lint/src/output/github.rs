@@ -29,7 +29,8 @@ pub fn github(results: &Results) -> String {
 
 /// Escapes the message of a command.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    printable::line(&text).into_owned()
 }
 
 /// Escapes the value of a property.

@@ -21,7 +21,7 @@ pub fn json(results: &Results) -> String {
             "files": results.files,
         },
     });
-    format!("{document:#}\n")
+    printable::json(&format!("{document:#}\n")).into_owned()
 }
 
 fn finding(finding: &Finding) -> Value {

@@ -24,7 +24,7 @@ pub fn sarif(results: &Results) -> String {
             "results": results,
         }],
     });
-    format!("{log:#}\n")
+    printable::json(&format!("{log:#}\n")).into_owned()
 }
 
 fn level(severity: Severity) -> &'static str {

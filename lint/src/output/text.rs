@@ -47,7 +47,7 @@ pub fn text(results: &Results) -> String {
 /// Returns `shop.yaml:12`, or the namespace for an object of the cluster.
 fn position(finding: &Finding) -> String {
     match finding.origin.line {
-        Some(line) => format!("{}:{line}", finding.origin.file),
+        Some(line) => format!("{}:{line}", printable::line(&finding.origin.file)),
         None => format!("namespace {}", finding.namespace),
     }
 }
