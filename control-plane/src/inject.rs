@@ -119,7 +119,7 @@ impl Injector {
         let place = format!("{}:{}: document {}", result.source.name, document.line, document.number);
         let object = workload::object(&document.value);
         let object = if object.is_empty() { object } else { format!(" ({object})") };
-        if let Some(skip) = Skip::of(&document.value, document.text, &self.kinds) {
+        if let Some(skip) = Skip::of(&document.value, &document.parsed, &self.kinds) {
             result.notes.push(format!("skipped: {place}{object}: {skip}"));
             result.pieces.push(Piece::Kept(document));
             return;

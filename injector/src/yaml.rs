@@ -4,11 +4,14 @@ mod compose;
 mod indentation;
 mod scalar;
 
+use std::borrow::Cow;
+
 use granit_parser::{Event, Parser, Placement};
 use serde_json::Value;
 
 use compose::Composer;
 pub use compose::{Content, Entry, Node};
+pub(crate) use indentation::Repeats;
 
 /// Maximum nesting depth.
 pub const DEPTH: usize = 128;
@@ -32,7 +35,15 @@ pub struct YamlError {
 /// more than a million nodes, more than 128 levels, and anchors and aliases that repeat more text than
 /// twice the document and 1 MiB.
 pub fn value(text: &str) -> Result<Value, YamlError> {
-    indentation::parse(text, |text| value_within(text, NODES)).1
+    repaired_value(text, &mut Repeats::default()).1
+}
+
+/// Like [`value`], with the budget of a stream. Returns also the text that was parsed.
+pub(crate) fn repaired_value<'a>(
+    text: &'a str,
+    repeats: &mut Repeats,
+) -> (Cow<'a, str>, Result<Value, YamlError>) {
+    indentation::parse(text, repeats, |text| value_within(text, NODES))
 }
 
 /// Like [`value`], with another maximum number of nodes with all aliases expanded. Lines of quoted
@@ -45,14 +56,15 @@ pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
 
 /// Parses one document and keeps the lines of its fields; `None` if it is empty.
 pub fn tree(text: &str) -> Result<Option<Node>, YamlError> {
-    indentation::parse(text, |text| Composer::new(text, NODES).document()).1
+    indentation::parse(text, &mut Repeats::default(), |text| Composer::new(text, NODES).document()).1
 }
 
 /// Returns the comments of a document that have a line of their own.
 pub(crate) fn comment_lines(text: &str) -> Vec<String> {
     let options = granit_parser::options! { emit_comments: true };
     let text = text.trim_start_matches('\u{feff}');
-    let (text, _) = indentation::parse(text, |text| Composer::new(text, NODES).document());
+    let mut repeats = Repeats::default();
+    let (text, _) = indentation::parse(text, &mut repeats, |text| Composer::new(text, NODES).document());
     let events = Parser::new_from_str_with_options(&text, options);
     let comments = events.map_while(Result::ok).filter_map(|(event, _)| match event {
         Event::Comment(_, Placement::Right) => None,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::json::Unique;
-use crate::yaml;
+use crate::yaml::{self, Repeats};
 
 /// The maximum size of a document in bytes.
 pub const DOCUMENT_LIMIT: usize = 8 << 20;
@@ -21,6 +21,9 @@ pub enum Format {
 pub struct Document<'a> {
     /// All bytes of the document, including the marker before it.
     pub text: &'a str,
+    /// The text that was parsed: without byte order marks, and with the indentation that the parser
+    /// wants. It has the same lines.
+    pub parsed: Cow<'a, str>,
     /// The line on which it begins, counted from 1.
     pub line: usize,
     /// The number of the document among those with content, counted from 1; 0 if it has none.
@@ -48,6 +51,7 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     let mut number = 0;
     let mut line = 1;
     let mut after_end = false;
+    let mut repeats = Repeats::default();
     for range in split_documents(text) {
         let piece = &text[range];
         let next_line = line + piece.matches('\n').count();
@@ -55,7 +59,7 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
         after_end = piece.lines().next_back().is_some_and(|line| is_marker(line, "..."));
         let read = match ignored {
             Some((index, reason)) => fail(line + index, 1, number + 1, reason),
-            None => piece_documents(piece, line, number),
+            None => piece_documents(piece, line, number, &mut repeats),
         };
         for document in read {
             number =
@@ -71,6 +75,8 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
 fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut at, mut directive) = (0, 0, false);
+    // The end of the blank lines at the start of the piece.
+    let mut blank = 0;
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
         if line.starts_with("---") {
@@ -83,8 +89,11 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
         } else if is_marker(line, "...") {
             pieces.push(start..next);
             start = next;
-        } else if line.starts_with('%') && text[start..at].lines().all(is_blank) {
+        } else if line.starts_with('%') && blank.max(start) == at {
             directive = true;
+        }
+        if blank.max(start) == at && is_blank(line) {
+            blank = next;
         }
         at = next;
     }
@@ -126,7 +135,12 @@ fn fail<'a>(
     vec![Err(StreamError { line, column, number, reason: reason.to_owned() })]
 }
 
-fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Document<'_>, StreamError>> {
+fn piece_documents<'a>(
+    piece: &'a str,
+    line: usize,
+    before: usize,
+    repeats: &mut Repeats,
+) -> Vec<Result<Document<'a>, StreamError>> {
     if piece.len() > DOCUMENT_LIMIT {
         return fail(line, 1, before + 1, "more than 8 MiB");
     }
@@ -140,10 +154,17 @@ fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Docume
     let marked = body.starts_with("---").then(|| body.split_once("\n\u{feff}")).flatten();
     let marked = marked.filter(|(marker, _)| !marker.contains('\n'));
     let body = marked.map_or(Cow::Borrowed(body), |(marker, rest)| format!("{marker}\n{rest}").into());
-    match yaml::value(&body) {
+    let (parsed, value) = match body {
+        Cow::Borrowed(body) => yaml::repaired_value(body, repeats),
+        Cow::Owned(body) => {
+            let (parsed, value) = yaml::repaired_value(&body, repeats);
+            (Cow::Owned(parsed.into_owned()), value)
+        }
+    };
+    match value {
         Ok(value) => {
             let number = if value.is_null() { 0 } else { before + 1 };
-            vec![Ok(Document { text: piece, line, number, format: Format::Yaml, value })]
+            vec![Ok(Document { text: piece, parsed, line, number, format: Format::Yaml, value })]
         }
         Err(error) => {
             let number = |number: u64| usize::try_from(number).unwrap_or(1).max(1);
@@ -157,7 +178,7 @@ fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<
     let offset = piece.len() - piece.trim_start_matches('\u{feff}').len();
     let mut values = serde_json::Deserializer::from_str(&piece[offset..]).into_iter::<Unique>();
     let mut documents = Vec::new();
-    let mut start = 0;
+    let (mut start, mut line_of_value) = (0, line);
     while let Some(value) = values.next() {
         let number = before + documents.len() + 1;
         match value {
@@ -166,14 +187,16 @@ fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<
                 // The whitespace after a value belongs to it.
                 end +=
                     piece[end..].find(|char: char| !char.is_ascii_whitespace()).unwrap_or(piece.len() - end);
-                let line = line + piece[..start].matches('\n').count();
+                let text = &piece[start..end];
                 documents.push(Ok(Document {
-                    text: &piece[start..end],
-                    line,
+                    text,
+                    parsed: Cow::Borrowed(text),
+                    line: line_of_value,
                     number,
                     format: Format::Json,
                     value,
                 }));
+                line_of_value += text.matches('\n').count();
                 start = end;
             }
             Err(error) if error.is_data() => {

@@ -44,7 +44,7 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
         let value = &document.value;
         // A rule reports a kind of Kubernetes that does not exist in the apiVersion.
         let wrong = api_version::wrong_objects(value, &options.kinds);
-        let skip = Skip::of(value, document.text, &options.kinds);
+        let skip = Skip::of(value, &document.parsed, &options.kinds);
         if let Some(skip) = skip.filter(|_| wrong.is_empty()) {
             report.skipped.push((document.number, skip));
             continue;
@@ -60,7 +60,7 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
         if linted.findings.is_empty() {
             continue;
         }
-        let lines = Lines::read(document.text);
+        let lines = Lines::read(&document.parsed);
         let mut findings: Vec<Finding> = linted
             .findings
             .into_iter()

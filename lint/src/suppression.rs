@@ -1,5 +1,7 @@
 //! The annotation with which an object suppresses findings.
 
+use std::collections::BTreeSet;
+
 use injector::pod;
 use injector::warning::quote;
 use injector::workload::PodLocation;
@@ -13,7 +15,7 @@ use crate::rule::{self, UNKNOWN_CODE};
 pub const IGNORE_ANNOTATION: &str = "app-health.io/lint-ignore";
 
 /// The codes that are suppressed in one Pod.
-pub(crate) struct Suppression(Vec<&'static str>);
+pub(crate) struct Suppression(BTreeSet<&'static str>);
 
 impl Suppression {
     /// Reads the annotations of the object and of the Pod template. An unknown code is a finding.
@@ -21,7 +23,7 @@ impl Suppression {
         let object = location.object_in(document);
         let pod = location.pod(document);
         let path = pod::annotation_path(IGNORE_ANNOTATION);
-        let mut codes = Vec::new();
+        let mut codes = BTreeSet::new();
         let unknown = read_codes(object, &mut codes);
         if !unknown.is_empty() {
             findings.add_object(&UNKNOWN_CODE, &path, unknown_codes(&unknown));
@@ -47,11 +49,13 @@ impl Suppression {
 }
 
 /// Adds the codes in the annotation of an object, and returns the words that are no codes.
-fn read_codes(object: &Value, codes: &mut Vec<&'static str>) -> Vec<String> {
+fn read_codes(object: &Value, codes: &mut BTreeSet<&'static str>) -> Vec<String> {
     let mut unknown = Vec::new();
     for word in annotated(object) {
         match rule::by_code(&word) {
-            Some(rule) => codes.push(rule.code),
+            Some(rule) => {
+                codes.insert(rule.code);
+            }
             None => unknown.push(word),
         }
     }

@@ -7,18 +7,28 @@ use super::YamlError;
 
 /// The parser's reason for refusing such a line.
 const REASON: &str = "invalid indentation in multiline quoted scalar";
-/// How many bytes may be parsed again, one time for each scalar.
+/// How many bytes of a stream may be parsed again, one time for each scalar.
 const REPEATED: usize = 256 << 20;
+
+/// The bytes that may still be parsed again.
+#[derive(Debug)]
+pub(crate) struct Repeats(usize);
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self(REPEATED)
+    }
+}
 
 /// Parses a text, and indents the lines that the parser refuses for their indentation. The white space
 /// at the start of a line is not a part of a quoted scalar, so the value is the same. Returns also the
 /// text that was parsed.
-pub(super) fn parse<T>(
-    text: &str,
+pub(super) fn parse<'a, T>(
+    text: &'a str,
+    repeats: &mut Repeats,
     parse: impl Fn(&str) -> Result<T, YamlError>,
-) -> (Cow<'_, str>, Result<T, YamlError>) {
+) -> (Cow<'a, str>, Result<T, YamlError>) {
     let mut text = Cow::Borrowed(text);
-    let mut budget = REPEATED;
     let mut first: Option<YamlError> = None;
     let mut indented_line = 0;
     loop {
@@ -28,11 +38,11 @@ pub(super) fn parse<T>(
         };
         // The last line may not exist: the end of an unclosed scalar.
         let is_new = error.line > indented_line && text.lines().count() as u64 >= error.line;
-        let rest = budget.checked_sub(text.len()).filter(|_| is_new);
+        let rest = repeats.0.checked_sub(text.len()).filter(|_| is_new);
         indented_line = error.line;
         let first = first.get_or_insert(error);
         let Some(rest) = rest else { return (text, Err(first.clone())) };
-        budget = rest;
+        repeats.0 = rest;
         text = Cow::Owned(indented(&text, indented_line));
     }
 }

@@ -100,3 +100,21 @@ fn a_changed_document_keeps_surrounding_comments() {
     assert_eq!(document.with_value(&json!({"a": 2}), Format::Yaml), "---   # shop\n# licence\na: 2\n...\n");
     assert_eq!(document.with_value(&json!({"a": 2}), Format::Json), "{\n  \"a\": 2\n}\n");
 }
+
+/// A search from the start of the stream for each of them would take minutes.
+#[test]
+fn a_stream_of_many_small_parts_is_read_in_linear_time() {
+    const COUNT: usize = 200_000;
+    let documents = read_all("{}\n", COUNT);
+    assert_eq!(documents, (COUNT, Some((COUNT, COUNT))));
+    assert_eq!(read_all("%\n", COUNT).0, 1);
+    assert_eq!(read_all("...\n", COUNT / 4).0, COUNT / 4);
+}
+
+/// Returns the number of documents, and the line and number of the last one.
+fn read_all(part: &str, count: usize) -> (usize, Option<(usize, usize)>) {
+    let text = part.repeat(count);
+    let documents = read(&text);
+    let last = documents.last().and_then(|last| last.as_ref().ok());
+    (documents.len(), last.map(|last| (last.line, last.number)))
+}

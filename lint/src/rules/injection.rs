@@ -1,5 +1,7 @@
 //! The rules for objects that `inject` refuses or warns about.
 
+use std::collections::HashMap;
+
 use injector::Container;
 use injector::warning::{Code, Warning};
 use injector::workload::PodLocation;
@@ -15,22 +17,23 @@ pub(crate) fn check(document: &Value, location: &PodLocation, options: &Options,
     let pod = location.pod(document);
     match injector::apply(pod, location.context(document), &options.settings) {
         Ok(injection) => {
+            let containers = Container::all(&pod["spec"], |_| false);
+            let by_name = by_name(&containers);
             for warning in &injection.warnings {
-                add(warning, pod, findings);
+                add(warning, &by_name, findings);
             }
         }
         Err(error) => findings.add(&INVALID_OBJECT, &error.field, error.to_string()),
     }
 }
 
-fn add(warning: &Warning, pod: &Value, findings: &mut Findings) {
+fn add(warning: &Warning, containers: &HashMap<String, &Container>, findings: &mut Findings) {
     let rule = rule::of_warning(warning.code);
     let Some((container, field)) = &warning.place else {
         findings.add(rule, &warning.field, &warning.text);
         return;
     };
-    let containers = Container::all(&pod["spec"], |_| false);
-    let Some(container) = containers.iter().find(|each| is_named(each, container)) else {
+    let Some(container) = containers.get(container) else {
         // A container of the template, which is not in the document.
         findings.add(rule, "spec", &warning.text);
         return;
@@ -48,8 +51,15 @@ fn add(warning: &Warning, pod: &Value, findings: &mut Findings) {
     }
 }
 
-/// Returns true if a warning names the container by its name, or by its list and index if the name is
-/// not valid.
-fn is_named(container: &Container, name: &str) -> bool {
-    container.name == name || format!("{}[{}]", container.list, container.index) == name
+/// Returns the first container of each name. A warning names the container by its name, or by its
+/// list and index if the name is not valid.
+fn by_name<'a>(containers: &'a [Container<'a>]) -> HashMap<String, &'a Container<'a>> {
+    let mut by_name = HashMap::with_capacity(2 * containers.len());
+    for container in containers {
+        let index = format!("{}[{}]", container.list, container.index);
+        for name in [container.name.to_owned(), index] {
+            by_name.entry(name).or_insert(container);
+        }
+    }
+    by_name
 }

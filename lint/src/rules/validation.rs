@@ -4,6 +4,8 @@ mod fields;
 mod handlers;
 mod ports;
 
+use std::collections::HashMap;
+
 use injector::warning::quote;
 use injector::{Container, Handler, Probe, ProbeKind, pod};
 use serde_json::{Value, json};
@@ -15,8 +17,12 @@ use fields::{port_name_problem, port_problem};
 use handlers::problems;
 
 pub(super) fn check(pod: &PodView, findings: &mut Findings) {
+    let mut names: HashMap<&str, usize> = HashMap::new();
     for container in &pod.containers {
-        check_name(container, pod, findings);
+        *names.entry(container.name).or_default() += 1;
+    }
+    for container in &pod.containers {
+        check_name(container, names[container.name] == 1, findings);
         for (field, message) in ports::port_problems(container.value) {
             findings.add_at(&INVALID_PORT, Place::of(container), &field, message);
         }
@@ -55,7 +61,7 @@ pub(super) fn has_rejected_port(container: &Value) -> bool {
     !ports::port_problems(container).is_empty()
 }
 
-fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
+fn check_name(container: &Container, is_unique: bool, findings: &mut Findings) {
     let name = container.name;
     let is_valid = !name.is_empty()
         && name.len() <= 63
@@ -69,7 +75,7 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
         let value = quote(&container.value["name"]);
         let text = format!("name = {value}: must be lower-case letters, digits and hyphens, at most 63");
         findings.add_at(&NAME, place, "name", text);
-    } else if pod.containers.iter().filter(|other| other.name == name).count() > 1 {
+    } else if !is_unique {
         findings.add_at(&NAME, place, "name", format!("several containers are called {name}"));
     }
 }

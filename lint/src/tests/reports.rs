@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use injector::skip::Skip;
 
-use super::{codes, options};
+use super::{codes, lint_example, options};
 use crate::{StreamReport, lint_stream};
 
 const CONTAINERS: &str = "containers: [{name: app, image: shop, ports: [{containerPort: 8080}]}]";
@@ -220,4 +220,17 @@ fn a_hook_without_end_and_the_field_that_selects_windows_are_named() {
     );
     let windows = "spec.nodeSelector: the Pod runs on Windows, and the sidecar needs Linux";
     assert!(found.contains(&("AH129", "spec.nodeSelector", windows)), "{found:?}");
+}
+
+/// Comparing each container or finding with all others would take minutes.
+#[test]
+fn a_pod_with_many_containers_is_linted_in_linear_time() {
+    const COUNT: usize = 6_000;
+    let container = "  - {name: app, image: x, livenessProbe: {httpGet: {port: q}}}\n".repeat(COUNT);
+    let codes = "AH001,".repeat(COUNT);
+    let text = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: a, annotations: {{app-health.io/lint-ignore: \"{codes}\"}}}}\nspec:\n  containers:\n{container}"
+    );
+    let report = lint_example(&text);
+    assert!(report.findings.len() >= COUNT, "{}", report.findings.len());
 }

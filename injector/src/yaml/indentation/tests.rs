@@ -48,3 +48,13 @@ fn a_document_may_have_many_of_them() {
     let value = yaml::value(&text).expect("YAML");
     assert_eq!(value["k99"][0]["a"], "x y z");
 }
+
+/// Many documents cannot be parsed more often than one.
+#[test]
+fn a_stream_has_one_budget() {
+    let text = "a: 'x\ny'\n";
+    let mut repeats = super::Repeats(2 * text.len());
+    let results: Vec<bool> = (0..3).map(|_| yaml::repaired_value(text, &mut repeats).1.is_ok()).collect();
+    assert_eq!(results, [true, true, false]);
+    assert!(yaml::repaired_value("a: 'x'\n", &mut repeats).1.is_ok(), "it is parsed once");
+}
