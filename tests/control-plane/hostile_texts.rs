@@ -39,12 +39,14 @@ fn names_reach_no_terminal() {
         let manifest = format!("{}\n---\n{{\n---\n{}\n", pod(hostile), json!({"kind": hostile, "spec": 1}));
         let folder = Folder::new(&format!("hostile-{index}"), &[(&file, &manifest)]);
         let missing = format!("-f{hostile}");
+        // A message of clap has several lines.
+        let flag = format!("--{}", hostile.replace('\n', ""));
         for (command, arguments) in [
             ("inject", &["-f", &file, "--dry-run"][..]),
             ("inject", &["-f", &file, "--diff"]),
             ("inject", &["-f", &file, "--diff", "--color=never"]),
             ("inject", &[&missing]),
-            ("inject", &[&format!("--{hostile}")]),
+            ("inject", &[&flag]),
             ("lint", &["-f", &file]),
             ("lint", &["-f", &file, "--format", "github"]),
             ("lint", &[&missing]),
