@@ -10,7 +10,9 @@ use crate::stats::LogLimiter;
 /// Records results in metrics and log, within the limit of [`LogLimiter`]. Each worker has one.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    limiter: LogLimiter,
+    results: LogLimiter,
+    /// The clients of refused calls are strangers, whose lines must not suppress those of results.
+    refusals: LogLimiter,
 }
 
 impl Recorder {
@@ -30,7 +32,7 @@ impl Recorder {
             host.set(id, gauge, u64::from(reason.is_success()));
         }
         let Some(line) = probe.stats.record(path, reason) else { return };
-        self.log(if line.warn { LogLevel::Warn } else { LogLevel::Info }, || line.text, host);
+        log(&mut self.results, if line.warn { LogLevel::Warn } else { LogLevel::Info }, || line.text, host);
     }
 
     /// Records that a client may not call a hook.
@@ -40,14 +42,14 @@ impl Recorder {
         let client = String::from_utf8_lossy(client);
         let (container, hook) = (path.container(), path.kind().word());
         let text = || format!("hook {container}/{hook}: forbidden to {client}, see --allow-from");
-        self.log(LogLevel::Warn, text, host);
+        log(&mut self.refusals, LogLevel::Warn, text, host);
     }
+}
 
-    fn log(&mut self, level: LogLevel, text: impl FnOnce() -> String, host: &mut impl Host) {
-        let Some(suppressed) = self.limiter.check(host.now()) else { return };
-        if suppressed > 0 {
-            host.log(LogLevel::Warn, &format!("{suppressed} lines about probes were suppressed"));
-        }
-        host.log(level, &text());
+fn log(limiter: &mut LogLimiter, level: LogLevel, text: impl FnOnce() -> String, host: &mut impl Host) {
+    let Some(suppressed) = limiter.check(host.now()) else { return };
+    if suppressed > 0 {
+        host.log(LogLevel::Warn, &format!("{suppressed} lines about probes were suppressed"));
     }
+    host.log(level, &text());
 }

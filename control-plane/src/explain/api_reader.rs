@@ -7,6 +7,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, StatusCode};
 use kube::Client;
 use kube::api::ListParams;
+use kube::client::Body;
 use kube::core::Request as Url;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -16,6 +17,8 @@ use serving::exit::Failure;
 
 /// Maximum size of a response in bytes: a list of events, or all metrics of an Envoy.
 const LIMIT: usize = 64 << 20;
+/// How much of the response to a probe is read, in bytes; kubelet reads 10 KiB.
+const PROBE_LIMIT: usize = 16 << 10;
 
 /// Reads objects of one namespace.
 #[derive(Clone)]
@@ -42,7 +45,7 @@ impl ApiReader {
     /// Fails if the API server does not respond, or does not know the user.
     pub(super) async fn first(&self, path: &str) -> Result<Fetched<Value>, Failure> {
         let unavailable = |error: String| Failure::Unavailable(format!("API server: {error}"));
-        match self.send(get(path), self.deadline).await {
+        match self.send(get(path), self.deadline, whole).await {
             Ok((StatusCode::UNAUTHORIZED, _)) => {
                 Err(unavailable("401: it does not accept the credentials of the kubeconfig".to_owned()))
             }
@@ -73,7 +76,7 @@ impl ApiReader {
     pub(super) async fn probe(&self, path: &str, declared: Duration) -> (ProbeResult, u64) {
         let start = Instant::now();
         let deadline = self.deadline.max(declared + Duration::from_secs(1));
-        let result = match self.send(get(path), deadline).await {
+        let result = match self.send(get(path), deadline, beginning).await {
             Ok((status, body)) => ProbeResult::of_response(status.as_u16(), &String::from_utf8_lossy(&body)),
             Err(error) => ProbeResult::Failed(error),
         };
@@ -81,7 +84,7 @@ impl ApiReader {
     }
 
     async fn read<T>(&self, request: Request<Vec<u8>>, parse: fn(&Bytes) -> Result<T, String>) -> Fetched<T> {
-        match self.send(request, self.deadline).await {
+        match self.send(request, self.deadline, whole).await {
             Ok(response) => fetched(response, parse),
             Err(error) => Fetched::Failed(error),
         }
@@ -91,18 +94,35 @@ impl ApiReader {
         &self,
         request: Request<Vec<u8>>,
         deadline: Duration,
+        read: impl AsyncFnOnce(Body) -> Result<Bytes, String>,
     ) -> Result<(StatusCode, Bytes), String> {
         let response = async {
-            let response = self.client.send(request.map(kube::client::Body::from)).await;
+            let response = self.client.send(request.map(Body::from)).await;
             let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
-            let body = Limited::new(body, LIMIT).collect().await.map_err(|error| error.to_string())?;
-            Ok((head.status, body.to_bytes()))
+            Ok((head.status, read(body).await?))
         };
         match timeout(deadline, response).await {
             Ok(response) => response,
             Err(_) => Err(format!("no response within {} ms", deadline.as_millis())),
         }
     }
+}
+
+async fn whole(body: Body) -> Result<Bytes, String> {
+    let body = Limited::new(body, LIMIT).collect().await.map_err(|error| error.to_string())?;
+    Ok(body.to_bytes())
+}
+
+/// Reads the beginning of the response of an application, which may be endless.
+async fn beginning(mut body: Body) -> Result<Bytes, String> {
+    let mut bytes = Vec::new();
+    while bytes.len() < PROBE_LIMIT {
+        let Some(frame) = body.frame().await else { break };
+        let frame = frame.map_err(|error| error.to_string())?;
+        bytes.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
+    }
+    bytes.truncate(PROBE_LIMIT);
+    Ok(bytes.into())
 }
 
 fn get(path: &str) -> Request<Vec<u8>> {

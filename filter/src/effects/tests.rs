@@ -130,6 +130,25 @@ impl Exchange {
     }
 }
 
+/// A stranger that calls a hook again and again must not suppress the lines about probes.
+#[test]
+fn refused_hook_calls_leave_the_log_to_probes() {
+    let (mut exchange, _) = Exchange::begin(HOOK, "10.0.0.2:1", None);
+    let config = Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let hook = config.probe(HOOK.as_bytes()).expect("a declared hook");
+    let probe = config.probe(HTTP.as_bytes()).expect("a declared probe");
+    let Exchange { envoy, recorder, .. } = &mut exchange;
+    (0..100).for_each(|_| recorder.refuse_hook(hook, b"10.0.0.2:1", envoy));
+    recorder.record(probe, Reason::Timeout, envoy);
+    let lines = envoy.calls.iter().filter(|call| call.starts_with("Warn ")).count();
+    assert_eq!(lines, 10 + 1, "{:?}", envoy.calls);
+    assert!(
+        envoy.calls.iter().any(|call| call.starts_with("Warn probe a/livez: timeout")),
+        "{:?}",
+        envoy.calls
+    );
+}
+
 #[test]
 fn decisions_about_a_request() {
     let counter = |path: &str, reason| format!("count app_health_probes_total;{path};reason={reason}");
