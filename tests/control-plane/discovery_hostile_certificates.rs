@@ -99,7 +99,10 @@ async fn half_messages_do_not_grow_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_certificate_registers_few_machines() {
-    let discovery = Discovery::start("machines", &["--peer-address-check", "warn", "--accept-rate", "2000"]);
+    let discovery = Discovery::start(
+        "machines",
+        &["--peer-address-check", "warn", "--accept-rate", "2000", "--max-machines-per-source", "16"],
+    );
     let mut registered = Vec::new();
     for number in 0..40_u8 {
         let address = format!("2001:db8::{number:x}");

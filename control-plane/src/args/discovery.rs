@@ -135,7 +135,7 @@ pub struct DiscoveryArgs {
     pub max_machines_per_identity: NonZeroUsize,
     /// Maximum number of machines with one IPv4 address, or in one IPv6 /64 network, that agents with
     /// one certificate identity may register
-    #[arg(long, env = "APP_HEALTH_MAX_MACHINES_PER_SOURCE", value_name = "NUMBER", default_value = "16")]
+    #[arg(long, env = "APP_HEALTH_MAX_MACHINES_PER_SOURCE", value_name = "NUMBER", default_value = "64")]
     pub max_machines_per_source: NonZeroUsize,
     /// What to do if the address of an entry is not the one that its agent connects from, as with
     /// NAT: `require` rejects the agent

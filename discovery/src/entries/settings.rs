@@ -55,7 +55,7 @@ impl Default for Settings {
             keep_last_endpoint: false,
             peer_address_check: PeerAddressCheck::Require,
             max_machines_per_identity: 10_000,
-            max_machines_per_source: 16,
+            max_machines_per_source: 64,
             trust_node_labels: false,
             max_silent_percent: 25,
             max_unhealthy_percent: None,

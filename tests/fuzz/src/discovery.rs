@@ -32,6 +32,7 @@ fn snapshot(endpoints: u8) -> Snapshot {
         }],
         source: Source::Inline((0..endpoints).map(|endpoint| spec(endpoint).into()).collect()),
         export_to: ExportTo::All,
+        created: None,
         last_endpoint: None,
     };
     let services = BTreeMap::from([(key, Arc::new(service))]);

@@ -126,6 +126,7 @@ fn service(name: &str, last_endpoint: LastEndpoint) -> Service {
         ports: vec![port],
         source: Source::Selector(BTreeMap::from([("app".to_owned(), name.to_owned())])),
         export_to: ExportTo::All,
+        created: None,
         last_endpoint: Some(last_endpoint),
     }
 }

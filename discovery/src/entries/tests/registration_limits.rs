@@ -39,8 +39,8 @@ fn one_certificate_registers_few_machines_of_one_network() {
     let mut case = case(settings());
     let rejected = (1..=200).filter_map(|stream| open(&mut case, stream, of_network(1, stream), "payments"));
     let rejected: Vec<Code> = rejected.collect();
-    assert_eq!(rejected, [Code::ResourceExhausted; 184]);
-    assert_eq!(case.entries.workloads().count(), 16);
+    assert_eq!(rejected, [Code::ResourceExhausted; 136]);
+    assert_eq!(case.entries.workloads().count(), 64);
     // Another network, another certificate, and a machine that is registered already.
     assert_eq!(open(&mut case, 201, of_network(2, 1), "payments"), None);
     assert_eq!(open(&mut case, 202, of_network(1, 201), "refunds"), None);
@@ -70,13 +70,13 @@ fn machines_of_one_certificate_are_limited_at_all_addresses() {
 #[test]
 fn machines_from_the_store_count() {
     let mut case = case(settings());
-    for stream in 1..=16 {
+    for stream in 1..=64 {
         open(&mut case, stream, of_network(1, stream), "payments");
     }
     case.word("restart");
     case.word("config probe");
-    for stream in 1..=16 {
+    for stream in 1..=64 {
         assert_eq!(open(&mut case, stream, of_network(1, stream), "payments"), None);
     }
-    assert_eq!(open(&mut case, 17, of_network(1, 17), "payments"), Some(Code::ResourceExhausted));
+    assert_eq!(open(&mut case, 65, of_network(1, 65), "payments"), Some(Code::ResourceExhausted));
 }
