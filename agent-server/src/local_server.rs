@@ -178,6 +178,3 @@ impl LocalServer {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -78,7 +78,7 @@ async fn kept_connections_to_the_stats_port_do_not_keep_a_scraper_out() {
     let (hostile, honest) = (net::loopback(), net::loopback());
     let keep = async |number: usize| {
         let mut stream = connect(Some(hostile), address).await.expect("the port is open");
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             // The connection may have been closed in favor of a later one.
             let _ = stream.write_all(b"GET /stats/prometheus HTTP/1.1\r\nHost: a\r\n\r\n").await;
         }

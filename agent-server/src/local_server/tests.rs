@@ -1,2 +1,0 @@
-use super::*;
-use hyper::header::HOST;
