@@ -10,7 +10,7 @@ CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64 \
     CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar \
     cargo test --locked --quiet --target aarch64-unknown-linux-gnu --lib --package enum-table \
-    --package pacing --package probe --package filter --package workload-health --package xds --package xds-proxy --package injector --package lint --package explain \
+    --package pacing --package printable --package probe --package filter --package workload-health --package xds --package xds-proxy --package injector --package lint --package explain \
     --package discovery --package address --package envoy-bootstrap --package readiness
 
 for program in pods/app-health-agent vm/app-health-agent app-health; do
