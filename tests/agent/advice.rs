@@ -153,7 +153,8 @@ async fn errors_name_flags_of_their_command() {
     let ready = format!("{}:15021", net::loopback());
     let local = format!("{}:15004", net::loopback());
     let run = |flags: &[&str]| {
-        [&["run", "--ready-address", &ready, "--local-address", &local], flags].concat().join(" ")
+        let own = ["run", "--ready-address", &ready, "--local-address", &local, "--stats-address", "off"];
+        [&own, flags].concat().join(" ")
     };
     for (line, code, words) in [
         (run(&["--envoy /bin/true --envoy-version 1.40 --state-dir /proc/nothing"]), 73, "--state-dir"),

@@ -72,7 +72,8 @@ async fn variables_may_contain_any_text() {
     let ready = format!("{}:15021", net::loopback());
     let local = format!("{}:15004", net::loopback());
     let url = format!("http://{ready}/healthz/ready");
-    let run: &[&str] = &["run", "--ready-address", &ready, "--local-address", &local];
+    let run: &[&str] =
+        &["run", "--ready-address", &ready, "--local-address", &local, "--stats-address", "off"];
     let with_true =
         [run, &["--envoy", "/bin/true", "--envoy-version", "1.40", "--state-dir", &state]].concat();
     let below = [run, &["--envoy", "/bin/true", "--envoy-version", "1.40"]].concat();
