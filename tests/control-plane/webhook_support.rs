@@ -200,7 +200,7 @@ pub(crate) fn health_checks_are_answered_under_load(monitoring: SocketAddr) {
 pub(crate) fn page(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(wait::timeout()))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     let status =
