@@ -460,7 +460,7 @@ fn others() -> Vec<Row> {
                 "unknownPolicy": "keep", "maxSilentPercent": 0, "maxUnhealthyPercent": 50, "lastEndpoint": "keep",
                 "outboundListeners": "127.0.0.1", "debounce": "10ms", "debounceMax": "100ms", "acceptRate": 1_000_000,
                 "maxStreams": 50_000_000, "maxMachinesPerIdentity": 50, "maxMachinesPerSource": 5,
-                "peerAddressCheck": "warn", "trustNodeLabels": true,
+                "peerAddressCheck": "warn", "trustNodeLabels": true, "exportNamespaces": ["shop", "pay"],
             }}}),
             &[(
                 "Deployment",
@@ -471,6 +471,7 @@ fn others() -> Vec<Row> {
                     ("APP_HEALTH_DEBOUNCE_MAX", "100ms"),
                     ("APP_HEALTH_DEBUG_ALLOW_REMOTE", "true"),
                     ("APP_HEALTH_DISCONNECT_GRACE", "5s"),
+                    ("APP_HEALTH_EXPORT_NAMESPACES", "shop,pay"),
                     ("APP_HEALTH_HEARTBEAT", "30s"),
                     ("APP_HEALTH_KUBE_QPS", "100"),
                     ("APP_HEALTH_LAST_ENDPOINT", "keep"),
