@@ -104,7 +104,7 @@ async fn one_certificate_registers_few_machines() {
         &["--peer-address-check", "warn", "--accept-rate", "2000", "--max-machines-per-source", "16"],
     );
     let mut registered = Vec::new();
-    for number in 0..40_u8 {
+    for number in 1..=40_u8 {
         let address = format!("2001:db8::{number:x}");
         let metadata = [
             ("NAMESPACE", "shop"),
@@ -113,7 +113,7 @@ async fn one_certificate_registers_few_machines() {
             ("AUTO_REGISTER_GROUP", "payments"),
         ];
         // Streams of one address are limited too, and here each machine has its own.
-        let source = [127, 0, 8, number + 1];
+        let source = [127, 0, 8, number];
         let first = request(LISTENER, &[], &metadata);
         let tls = discovery.identity(PAYMENTS);
         let peer = Peer::open_from(source, discovery.secure, tls, Variant::Sotw, first).await;
