@@ -9,13 +9,13 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unsafe)
 }
 
-/// Like [`line`], but keeps line feeds and tabs.
+/// Like [`line()`], but keeps line feeds and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |char| is_unsafe(char) && !matches!(char, '\n' | '\t'))
 }
 
 /// Returns JSON with the same value, whose strings have escapes such as `\u009b` for the characters
-/// that [`line`] escapes.
+/// that [`line()`] escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
     let escape = |char: char, out: &mut String| {
         for unit in char.encode_utf16(&mut [0; 2]) {
