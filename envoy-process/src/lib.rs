@@ -6,7 +6,6 @@ pub mod drain;
 pub mod envoy_files;
 pub mod exec_with_pdeathsig;
 pub mod leftover;
-mod log_budget;
 pub mod log_forwarder;
 pub mod one_shot;
 pub mod poller;

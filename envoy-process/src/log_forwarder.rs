@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::log_budget::LogBudget;
 use agent_output::json_line::{EnvoyLevel, EnvoyLines};
 use agent_output::log::LogFormat;
 use agent_output::stderr::{self, Stall};
 use agent_state::metrics::Metrics;
+use pacing::RateLimiter;
 use serving::log_limiter::LogLimiter;
 use tracing::warn;
 
@@ -23,6 +23,10 @@ use tracing::warn;
 /// most six times as long, and fits in [`stderr::ENVOY_LIMIT`].
 const LINE_LIMIT: usize = 10 * 1024;
 const BUFFER: usize = 8 * 1024;
+/// Time in which one more byte of warnings is admitted, and how many are admitted at once: 32 KiB per minute
+/// in the long run, and at most 64 KiB in any minute.
+const BYTE_INTERVAL: Duration = Duration::from_nanos(60_000_000_000 / (32 * 1024));
+const BURST: u32 = 32 * 1024;
 /// Stack size of the thread: the buffer, and room for the parser of JSON.
 const STACK_SIZE: usize = 256 * 1024;
 /// Time without output after which the wait for the last lines of an Envoy that has exited ends: a
@@ -45,9 +49,9 @@ pub struct LogForwarder {
 /// When the wait for the last lines ends.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
-    /// If nothing is read until then.
+    /// The wait ends then if nothing has been read meanwhile.
     idle_by: Instant,
-    /// In any case.
+    /// The wait ends then also if lines still arrive.
     finish_by: Instant,
 }
 
@@ -63,13 +67,13 @@ impl LogForwarder {
         thread.spawn(move || {
             let _guard = guard;
             let mut stall = Stall::default();
-            let mut limit = Limit::new(metrics);
+            let (mut limit, start) = (Limit::new(metrics), Instant::now());
             let mut lines = EnvoyLines::default();
             read_lines(
                 reader,
                 || is_read.notify_one(),
-                |line| {
-                    if !limit.admits(line) {
+                |line, part| {
+                    if !limit.admits(line, part, start.elapsed()) {
                         return;
                     }
                     match format {
@@ -103,39 +107,76 @@ impl LogForwarder {
     }
 }
 
-/// Drops warnings and errors of Envoy that exceed the budget. Other lines are what the user asked for:
-/// access logs, lines of levels that clients do not cause unless the user lowers the level, and lines in
-/// another format.
+/// Whether what [`read_lines`] passes on begins a line or is a later part of a longer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Later,
+}
+
+/// Drops warnings and errors of Envoy beyond the limit, since clients can cause some of them, with text of
+/// theirs. Other lines are what the user asked for: access logs, lines of levels that clients do not cause
+/// unless the user lowers the level, and lines in another format.
 #[derive(Debug)]
 struct Limit {
-    budget: LogBudget,
-    start: Instant,
+    rate: RateLimiter,
+    line: Line,
     metrics: Arc<Metrics>,
     reports: LogLimiter,
 }
 
+/// The current line of [`Limit`], of which later parts have no level.
+#[derive(Debug, Clone, Copy)]
+enum Line {
+    Unlimited,
+    Limited,
+    Dropped,
+}
+
 impl Limit {
     fn new(metrics: Arc<Metrics>) -> Self {
-        Self { budget: LogBudget::default(), start: Instant::now(), metrics, reports: LogLimiter::default() }
+        Self {
+            rate: RateLimiter::new(BYTE_INTERVAL, BURST),
+            line: Line::Unlimited,
+            metrics,
+            reports: LogLimiter::default(),
+        }
     }
 
-    fn admits(&mut self, line: &[u8]) -> bool {
-        let is_limited = matches!(EnvoyLevel::of(line), Some(EnvoyLevel::Warning | EnvoyLevel::Error));
-        if !is_limited || self.budget.admit(line.len(), self.start.elapsed()) {
-            return true;
+    /// `now` is a duration since an arbitrary start.
+    fn admits(&mut self, line: &[u8], part: Part, now: Duration) -> bool {
+        if part == Part::First {
+            self.line = match EnvoyLevel::of(line) {
+                Some(EnvoyLevel::Warning | EnvoyLevel::Error) => Line::Limited,
+                _ => Line::Unlimited,
+            };
         }
+        let bytes = u32::try_from(line.len()).unwrap_or(u32::MAX);
+        match self.line {
+            Line::Unlimited => true,
+            Line::Dropped => false,
+            Line::Limited if self.rate.take_many(bytes, now).is_ok() => true,
+            Line::Limited => {
+                self.line = Line::Dropped;
+                self.count_dropped();
+                false
+            }
+        }
+    }
+
+    fn count_dropped(&mut self) {
         self.metrics.envoy_log_line_dropped();
         if let Some(lines) = self.reports.record(Instant::now()) {
             warn!(lines, "envoy logs more than 64 KiB of warnings in a minute, lines dropped");
         }
-        false
     }
 }
 
-/// Calls `write` with each line, without its line break, until the end of the output, and `read` after
-/// each read.
-fn read_lines(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(&[u8])) {
+/// Calls `write` with each line, without its line break, or with each part of [`LINE_LIMIT`] bytes of a longer
+/// one, until the end of the output. Calls `read` after each read.
+fn read_lines(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(&[u8], Part)) {
     let (mut line, mut buffer) = (Vec::new(), [0; BUFFER]);
+    let mut part = Part::First;
     loop {
         let length = match output.read(&mut buffer) {
             Ok(length @ 1..) => length,
@@ -149,13 +190,14 @@ fn read_lines(mut output: PipeReader, read: impl Fn(), mut write: impl FnMut(&[u
                 line.push(*byte);
             }
             if is_end || line.len() == LINE_LIMIT {
-                write(&line);
+                write(&line, part);
+                part = if is_end { Part::First } else { Part::Later };
                 line.clear();
             }
         }
     }
     if !line.is_empty() {
-        write(&line);
+        write(&line, part);
     }
 }
 

@@ -28,7 +28,12 @@ impl RateLimiter {
     /// Takes a token, or returns the time at which one is available. A clock that goes backwards
     /// adds no tokens.
     pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
-        let full_at = self.full_at.max(now).saturating_add(self.interval);
+        self.take_many(1, now)
+    }
+
+    /// Like [`Self::take`], for several tokens at once. More than the bucket holds are never available.
+    pub fn take_many(&mut self, tokens: u32, now: Duration) -> Result<(), Duration> {
+        let full_at = self.full_at.max(now).saturating_add(self.interval.saturating_mul(tokens));
         let ready = full_at.saturating_sub(self.interval.saturating_mul(self.burst.max(1)));
         if ready > now {
             return Err(ready);

@@ -39,3 +39,16 @@ fn a_bucket_is_full_after_its_burst() {
     assert_eq!((limiter.take(millis(100)), limiter.full_at()), (Ok(()), millis(600)));
     assert_eq!((limiter.take(millis(100)), limiter.full_at()), (Ok(()), millis(1100)));
 }
+
+#[test]
+fn several_tokens_are_taken_at_once_or_not_at_all() {
+    let mut limiter = RateLimiter::new(millis(10), 5);
+    assert_eq!(limiter.take_many(4, millis(0)), Ok(()));
+    assert_eq!(limiter.take_many(2, millis(0)), Err(millis(10)));
+    assert_eq!(limiter.take_many(1, millis(0)), Ok(()));
+    assert_eq!(limiter.take_many(5, millis(50)), Ok(()));
+    assert!(
+        limiter.take_many(6, millis(10_000)).is_err() && limiter.take_many(u32::MAX, millis(10_000)).is_err()
+    );
+    assert_eq!(limiter.take_many(5, millis(10_000)), Ok(()));
+}
