@@ -77,9 +77,9 @@ pub struct Scraper {
     metrics: Arc<Metrics>,
     config: Arc<MetricsConfig>,
     admin: HttpUrl,
-    /// If all are taken, a client with few scrapes gets the place of the client with the most, so slow
+    /// If all are taken, a client with few scrapes gets the slot of the client with the most, so slow
     /// readers cannot take those of other addresses.
-    places: SharedPool,
+    slots: SharedPool,
     envoy_turns: Arc<Turns>,
     /// Limiters of the warnings about incomplete sources, by source and target.
     warnings: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
@@ -92,7 +92,7 @@ impl Scraper {
             metrics,
             config: Arc::new(config),
             admin,
-            places: SharedPool::new(SCRAPES, SCRAPES),
+            slots: SharedPool::new(SCRAPES, SCRAPES),
             envoy_turns: Arc::default(),
             warnings: Arc::default(),
         }
@@ -107,14 +107,14 @@ impl Scraper {
 
     /// Returns the metrics of all sources. The status is 200 once a scrape has started, and 503 with
     /// Retry-After if 24 are in progress and those of other clients are not more than this client's.
-    /// `disconnect` is called if another client gets the place of this scrape.
+    /// `disconnect` is called if another client gets the slot of this scrape.
     pub async fn merged(
         &self,
         headers: &HeaderMap,
         query: &str,
         disconnect: impl FnOnce() + Send + 'static,
     ) -> Response {
-        let Ok(place) = self.places.admit_fairly(client(headers)) else {
+        let Ok(slot) = self.slots.admit_fairly(client(headers)) else {
             return unavailable("too many scrapes are in progress\n");
         };
         let (timeout, reader) = (timeout(headers), Reader::of(headers));
@@ -123,12 +123,12 @@ impl Scraper {
         let closed = chunks.clone();
         let write = self.clone().write(sources, reader, timeout / PATIENCE, chunks);
         tokio::spawn(async move {
-            // When the scraper disconnects, its place is free immediately, whatever a source does.
+            // When the scraper disconnects, its slot is free immediately, whatever a source does.
             tokio::select! {
                 () = write => {}
                 () = closed.closed() => debug!("scraper disconnected"),
-                () = place.evicted() => {
-                    debug!("scrape ended because another client needs its place");
+                () = slot.evicted() => {
+                    debug!("scrape ended because another client needs its slot");
                     disconnect();
                     // Without a sender, the response would end here as if it were complete.
                     closed.closed().await;

@@ -128,7 +128,7 @@ impl RunConfig {
             unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
         let state_dir = absolute("--state-dir", &sidecar.state_dir)?;
-        let files = match (no_envoy, envoy_config, user_config) {
+        let mut files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,
             (_, Some(file), _) => Some(EnvoyConfigSource::Given(readable("--envoy-config", &file)?)),
             (_, None, user_config) => {
@@ -141,7 +141,6 @@ impl RunConfig {
             }
         };
         // The agent serves Envoy's metrics in place of the listener of the bootstrap.
-        let mut files = files;
         let stats_address = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut).and_then(|sidecar| {
             let address = sidecar.bootstrap.stats_address.take()?;
             sidecar.bootstrap.reserved_ports.push(address.port());

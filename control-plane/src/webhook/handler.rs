@@ -20,9 +20,9 @@ use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
 use injector::{PodOutcome, ProbeResult};
 use pacing::Full;
+use pacing::source::Source;
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 use serving::shared_pool::{SharedPool, Slot};
-use serving::source::Source;
 use serving::source_permits::SourcePermits;
 
 pub(super) const PATH: &str = "/inject";

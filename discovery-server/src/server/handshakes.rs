@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use pacing::source::Source;
 use pacing::{RateLimiter, SourceLimits};
-use serving::source::Source;
 use tokio::time::Instant;
 
 /// Maximum number of concurrent handshakes of one source. Many agents behind one address reconnect

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use discovery::connections::{AllInUse, ConnectionId, Connections};
-use serving::source::Source;
+use pacing::source::Source;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

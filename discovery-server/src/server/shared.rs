@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use pacing::source::Source;
 use serde::Serialize;
 use serving::grpc::{Flow, IncompleteLimits};
 use serving::log_limiter::LogLimiter;
 use serving::shared_pool::SharedPool;
-use serving::source::Source;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::warn;

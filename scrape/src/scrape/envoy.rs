@@ -11,7 +11,7 @@ use super::{CHUNKS, Reader, SLACK, Scraper, response, timeout, unavailable};
 impl Scraper {
     /// Returns Envoy's metrics, within the limits of [`Self::merged`]. The status is 503 if Envoy does not
     /// answer. `disconnect` is called if the response ends before its last byte, or if another client gets
-    /// the place of this scrape.
+    /// the slot of this scrape.
     pub async fn envoy(
         &self,
         client: Option<Client>,
@@ -19,7 +19,7 @@ impl Scraper {
         query: &str,
         disconnect: impl FnOnce() + Send + 'static,
     ) -> Response {
-        let Ok(place) = self.places.admit_fairly(client) else {
+        let Ok(slot) = self.slots.admit_fairly(client) else {
             return unavailable("too many scrapes are in progress\n");
         };
         let timeout = timeout(headers);
@@ -27,7 +27,7 @@ impl Scraper {
         let Source { chunks: mut received, mut scrape } = source;
         let first = tokio::select! {
             first = received.recv() => first,
-            () = place.evicted() => return unavailable("too many scrapes are in progress\n"),
+            () = slot.evicted() => return unavailable("too many scrapes are in progress\n"),
         };
         if first.is_none() {
             let (result, took) = scrape.result().await;
@@ -52,7 +52,7 @@ impl Scraper {
             let is_over = tokio::select! {
                 is_over = copy => is_over,
                 () = chunks.closed() => true,
-                () = place.evicted() => false,
+                () = slot.evicted() => false,
             };
             if !is_over {
                 disconnect();

@@ -8,7 +8,7 @@ use super::times;
 use crate::entries::Workload;
 
 /// What the machines of a service count, if each source counts only up to its share. A machine without
-/// a source is one of its own.
+/// a source counts as a source.
 pub(super) struct Shares {
     share: usize,
     sources: usize,

@@ -66,7 +66,7 @@ async fn scrapes_beyond_the_limit_are_rejected() {
 /// Waits until this many places are taken. The limit is far below any deadline of a scrape.
 async fn until_taken(scraper: &Scraper, count: usize) {
     let taken = async {
-        while scraper.places.used() != count {
+        while scraper.slots.used() != count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
