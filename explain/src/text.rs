@@ -66,12 +66,12 @@ pub fn render(report: &Report, now: &str) -> String {
 
 /// Appends one line.
 fn line(text: &mut String, line: &str) {
-    text.push_str(&printable(line.trim_end()));
+    text.push_str(&one_line(line.trim_end()));
     text.push('\n');
 }
 
 /// Messages of applications and registries may contain anything. Those with several lines become one.
-fn printable(text: &str) -> String {
+fn one_line(text: &str) -> String {
     printable::line(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
 }
 
