@@ -38,7 +38,7 @@ use envoy_process::config_source::{EnvoyConfigSource, SidecarConfig};
 use envoy_process::envoy_files::{self, DebugInfo};
 use envoy_process::poller::{self, PollTargets};
 use envoy_process::signals::Signals;
-use envoy_process::supervisor::{self, EnvoyStart, Inputs};
+use envoy_process::supervisor::{self, Ended, EnvoyStart, Inputs};
 use readiness::{Observation, Policy};
 use scrape::Scraper;
 
@@ -271,6 +271,10 @@ async fn serve(
         awaited_pids,
     };
     let ended = supervisor::run(parts, broken).await;
+    if matches!(ended, Ok(Ended::Restarted)) {
+        // Without a final report, discovery keeps the endpoint until its --disconnect-grace ends.
+        return Ok(());
+    }
     state.apply(Observation::Terminating);
     #[cfg(feature = "vm")]
     vm.finish().await?;
@@ -281,7 +285,7 @@ async fn serve(
         stats.map_err(|error| tasks::error("stats server", Some(error)))?;
         local.map_err(|error| tasks::error("local server", Some(error)))?;
     }
-    ended
+    ended.map(|_| ())
 }
 
 /// Maximum number of connections of each server: 64, or what the limit of file descriptors leaves

@@ -69,9 +69,18 @@ pub struct EnvoyStart {
     pub fallback: Option<Fallback>,
 }
 
+/// Why the supervisor has ended without a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The agent terminates.
+    Terminated,
+    /// The agent is restarted, and the external Envoy continues.
+    Restarted,
+}
+
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
-pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
+pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<Ended, Failure> {
     let Inputs { state, admin, drain, envoy, must_become_ready, debug_info, commands, signals, awaited_pids } =
         inputs;
     let (command, restart, hang_limit, fallback) = match envoy {
@@ -103,11 +112,13 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         hang_ups: LogLimiter::default(),
     };
     let stop = supervisor.event_loop(broken).await;
+    if matches!(stop, Ok(Stop::Restart)) {
+        return Ok(Ended::Restarted);
+    }
     supervisor.state.apply(Observation::Terminating);
-    let grace =
-        if stop.as_ref().is_ok_and(|stop| *stop == Stop::Immediate) { Duration::ZERO } else { STOP_GRACE };
+    let grace = if matches!(stop, Ok(Stop::Immediate)) { Duration::ZERO } else { STOP_GRACE };
     supervisor.stop_envoy(grace).await;
-    stop.map(|_| ())
+    stop.map(|_| Ended::Terminated)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +127,8 @@ enum Stop {
     Graceful,
     /// Send SIGKILL immediately, because a second signal was received.
     Immediate,
+    /// Leave the external Envoy as it is: it has no request that would reverse a drain.
+    Restart,
 }
 
 struct Supervisor {
@@ -208,6 +221,12 @@ impl Supervisor {
 
     fn on_signal(&mut self, signal: Signalled) -> Result<Option<Stop>, Failure> {
         match signal {
+            Signalled::Restart if self.command.is_none() && !self.drain.is_shutting_down() => {
+                info!("agent is restarted, its endpoint and Envoy stay");
+                return Ok(Some(Stop::Restart));
+            }
+            // An Envoy that the agent started ends with it.
+            Signalled::Restart => return self.on_signal(Signalled::Terminate(Signal::SIGUSR2)),
             Signalled::Terminate(signal) if self.drain.is_shutting_down() => {
                 warn!(signal = signal.as_str(), "second signal received, aborting drain");
                 return Ok(Some(Stop::Immediate));

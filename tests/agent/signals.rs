@@ -1,4 +1,5 @@
-//! Tests of SIGUSR1, which the agent passes on so that Envoy reopens its log, and of blocked signals.
+//! Tests of SIGUSR1, which the agent passes on so that Envoy reopens its log, of SIGUSR2, which restarts the
+//! agent, and of blocked signals.
 
 use kit::envoy::Version;
 use kit::sidecar::Builder;
@@ -48,4 +49,15 @@ async fn signals_that_the_parent_blocked_are_handled() {
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
+}
+
+/// Its Envoy ends with the agent, so that requests have to end first.
+#[tokio::test]
+async fn an_agent_that_starts_envoy_drains_before_it_is_restarted() {
+    let sidecar = Builder::new("signals-restart").args(&["--drain-seconds", "0"]).start();
+    sidecar.until(200, "ready").await;
+    sidecar.signal(Signal::SIGUSR2);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("drain started"), "{log}");
 }

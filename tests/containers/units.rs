@@ -58,6 +58,8 @@ pub(crate) async fn units(daemon: &Daemon) {
     wait::until_or(|| journal(&machine), async || restarts(&machine, AGENT) > before).await;
     until_condition(&machine, "True").await;
 
+    restarted_without_deregistration(&machine).await;
+
     with_envoy(&machine).await;
     run(&machine, &["systemctl", "stop", AGENT]);
     until_condition(&machine, "False").await;
@@ -94,6 +96,19 @@ fn local_users(machine: &Container<'_>) {
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let member = as_group("app-health");
     assert_eq!(member.code, Some(0), "{member:?}");
+}
+
+/// Discovery sees a lost stream and a new one, and no end of the agent.
+async fn restarted_without_deregistration(machine: &Container<'_>) {
+    let invocation = || property(machine, AGENT, "InvocationID");
+    let before = invocation();
+    run(machine, &["systemctl", "restart", AGENT]);
+    assert_ne!(invocation(), before, "the agent was not restarted");
+    until_condition(machine, "True").await;
+    let log = machine.exec(&["journalctl", "--no-pager", "--unit", DISCOVERY]).stdout;
+    assert!(log.contains("ProbeSucceeded") && !log.contains("Terminating"), "{log}");
+    let log = machine.exec(&["journalctl", "--no-pager", "--unit", AGENT]).stdout;
+    assert!(log.contains("agent is restarted, its endpoint and Envoy stay"), "{log}");
 }
 
 /// Installs the drop-in, with which the agent starts Envoy, and sends a request through that Envoy.

@@ -1,5 +1,6 @@
 //! Tests of virtual machines: discovery with real agents, applications and Envoys.
 
+mod agent_restart;
 mod demo;
 mod departure;
 mod endpoints;

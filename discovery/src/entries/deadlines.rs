@@ -117,7 +117,9 @@ impl Entries {
             return;
         }
         let may_be_last = self.may_keep && entry.may_be_last_endpoint(settings);
-        let may_be_preserved = has_enough && (entry.is_served(settings) || entry.is_silent());
+        // An agent that ended and does not return within the grace period is not part of a restart.
+        let is_silent = entry.is_silent() && !entry.is_terminated();
+        let may_be_preserved = has_enough && (entry.is_served(settings) || is_silent);
         if is_auto && !may_be_last && !may_be_preserved {
             return self.delete(key, DeletionReason::Disconnected);
         }

@@ -116,9 +116,15 @@ impl Entry {
         let before = self.before(settings);
         let old = self.record.condition.take();
         let was_unknown = old.as_ref().is_some_and(|old| old.status == Status::Unknown);
+        let was_terminated = old.as_ref().is_some_and(|old| old.reason == ConditionReason::Terminating);
         self.record.before = match status {
             Status::Unknown if was_unknown => self.record.before,
             Status::Unknown => before,
+            // Many agents that end at once count as silent.
+            Status::False if reason == ConditionReason::Terminating && was_terminated => self.record.before,
+            Status::False if reason == ConditionReason::Terminating => {
+                before.filter(|before| *before == Before::Served)
+            }
             _ => None,
         };
         let last_transition_time = match &old {
@@ -210,11 +216,18 @@ impl Entry {
         }
     }
 
-    /// Returns true if its agent became silent while the entry was an endpoint.
+    /// Returns true if its agent became silent, or ended, while the entry was an endpoint.
     pub(super) fn is_silent(&self) -> bool {
         let reason = self.record.condition.as_ref().map(|condition| condition.reason);
-        matches!(reason, Some(ConditionReason::AgentSilent | ConditionReason::Disconnected))
-            && self.record.before == Some(Before::Served)
+        let reasons =
+            [ConditionReason::AgentSilent, ConditionReason::Disconnected, ConditionReason::Terminating];
+        reason.is_some_and(|reason| reasons.contains(&reason)) && self.record.before == Some(Before::Served)
+    }
+
+    /// Returns true if its agent has ended on request.
+    pub(super) fn is_terminated(&self) -> bool {
+        let condition = self.record.condition.as_ref();
+        condition.is_some_and(|condition| condition.reason == ConditionReason::Terminating)
     }
 
     /// Returns true if the workload is connected again and not silent, although its agent may have no

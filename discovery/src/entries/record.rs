@@ -27,8 +27,8 @@ pub struct Record {
     /// The condition of type `Healthy` in `status.conditions`. Other conditions are left to the
     /// store.
     pub condition: Option<Condition>,
-    /// The annotation `app-health.io/before-unknown`: the state before the condition became
-    /// Unknown, which the `keep` policies need.
+    /// The annotation `app-health.io/before-unknown`: the state before the condition became Unknown,
+    /// or False because the agent terminated. The `keep` policies and self-preservation need it.
     pub before: Option<Before>,
     /// The Kubernetes resourceVersion. The state machine returns it to the store unchanged.
     #[serde(skip)]

@@ -14,8 +14,8 @@ pub enum Presence {
     Reporting,
     /// Its stream was lost, and the grace period has not ended.
     Missing,
-    /// It became silent at this time without a report of ill health. A change of the system clock
-    /// since the start of the process does not change the time.
+    /// It became silent at this time without a report of ill health, or its agent terminated. A change of
+    /// the system clock since the start of the process does not change the time.
     Silent(Timestamp),
 }
 
