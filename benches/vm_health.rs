@@ -17,6 +17,8 @@ mod flapping;
 mod flips;
 #[path = "vm_health/reports.rs"]
 mod reports;
+#[path = "vm_health/restarts.rs"]
+mod restarts;
 #[path = "vm_health/steady.rs"]
 mod steady;
 #[path = "vm_health/storm.rs"]
@@ -69,6 +71,9 @@ fn measure(arguments: &Arguments, quiet: &mut QuietRounds) -> Result<Vec<Row>, F
     runtime.block_on(async {
         if arguments.wants(Part::Departures) {
             rows.extend(quiet.round(async || departures::measure()).await?);
+        }
+        if arguments.wants(Part::Restarts) {
+            rows.extend(restarts::measure().await?);
         }
         if arguments.wants(Part::Flips) {
             rows.extend(flips::measure(quiet, arguments.flips).await?);

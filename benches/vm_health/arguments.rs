@@ -42,6 +42,8 @@ pub(crate) enum Part {
     Flips,
     /// Machines that are killed, hang, become silent or shut down cleanly
     Departures,
+    /// The agents of a hundred machines are restarted within a second
+    Restarts,
     /// Memory and CPU time of one agent
     Agent,
     /// Memory and CPU time of the server with all simulated agents
