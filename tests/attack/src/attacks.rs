@@ -1,7 +1,9 @@
 //! The attacks on each component.
 
 pub mod discovery;
+mod http;
 pub mod sidecar;
+pub mod web_page;
 pub mod webhook;
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,6 +12,8 @@ use std::time::Duration;
 use kit::load::kubelet_request;
 
 use crate::honest::HonestClient;
+use crate::hostile::HostileClients;
+use crate::measurement::sources;
 use crate::request::{Expectation, Request};
 
 /// kubelet's default `timeoutSeconds`.
@@ -18,6 +22,15 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const LIVE_BAR: Duration = Duration::from_millis(100);
 /// The row of liveness probes of the webhook and of discovery.
 const LIVE: &str = "/healthz/live";
+
+/// The number of hostile addresses up to which an attack is one of few sources. Attacks of more sources
+/// get processes of their own, whose memory they take does not hide what one source takes.
+pub const FEW: u64 = 2;
+
+/// Returns true if the clients have many addresses.
+fn is_many(hostile: &[HostileClients]) -> bool {
+    sources(hostile) > FEW
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Strength {

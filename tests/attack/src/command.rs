@@ -6,6 +6,7 @@ use clap::{Parser, ValueEnum};
 use kit::envoy::workspace;
 use kit::terminal::say;
 
+use crate::attacks::sidecar::Extent;
 use crate::attacks::{self, Strength};
 use crate::measurement::{Measurement, Phases};
 use crate::{raise_descriptor_limit, report, soak};
@@ -38,7 +39,8 @@ impl Form {
 }
 
 /// Runs hostile clients against the shipped configuration, on this machine only, and honest clients
-/// beside them. Fails if an honest request is lost or gets another response than without the attack
+/// beside them. Fails if an honest request is lost or gets another response than without the attack, or if
+/// an attack costs more memory or lines of log than a bar allows
 #[derive(Debug, Parser)]
 #[command(name = "attack")]
 pub struct AttackArguments {
@@ -49,14 +51,14 @@ pub struct AttackArguments {
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=4000))]
     connections: u16,
     /// Length of each attack
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// The form of the filter; by default both
+    /// The form of the filter; by default the native one, and wasm for the attacks that reach the filter
     #[arg(long, value_enum)]
     form: Option<Form>,
 }
 
-/// Runs the attacks and returns whether no honest request was lost or changed.
+/// Runs the attacks and returns whether no honest request was lost or changed, and each bar holds.
 ///
 /// # Errors
 /// Names what cannot be started or written.
@@ -68,9 +70,12 @@ pub async fn attack(arguments: AttackArguments) -> Result<bool, String> {
     let phases = Phases::new(Duration::from_secs(seconds.into()));
     let mut measurements: Vec<Measurement> = Vec::new();
     let mut done = |measurement: Measurement| {
-        say(&format!("{}: {} wrong\n", measurement.name, measurement.wrong()));
+        say(&format!("{}: {} wrong\n", measurement.name(), measurement.wrong()));
         for example in &measurement.examples {
             say(&format!("  {example}\n"));
+        }
+        for bar in measurement.broken() {
+            say(&format!("  bar: {bar}\n"));
         }
         measurements.push(measurement);
     };
@@ -81,22 +86,32 @@ pub async fn attack(arguments: AttackArguments) -> Result<bool, String> {
         attacks::discovery::run(strength, phases, &mut done).await?;
     }
     if wants(Target::Sidecar) {
-        for form in form.map_or(Form::value_variants().to_vec(), |form| vec![form]) {
-            attacks::sidecar::run(form.name(), strength, phases, &mut done).await;
+        let forms = match form {
+            Some(form) => vec![(form, Extent::All)],
+            None => vec![(Form::Native, Extent::All), (Form::Wasm, Extent::Filter)],
+        };
+        for (form, extent) in forms {
+            attacks::sidecar::run(form.name(), extent, strength, phases, &mut done).await;
         }
+        attacks::sidecar::run_other_ports(strength, phases, &mut done).await;
     }
     let file = report::write(&workspace().join("target"), "attack.json", &report::json(&measurements));
     let file = file.map_err(|error| format!("target/attack.json: {error}"))?;
     let wrong: u64 = measurements.iter().map(Measurement::wrong).sum();
-    say(&format!("\n{}\n\n{NOTES}\n", report::table(&measurements)));
-    say(&format!("{wrong} honest requests lost or changed; {}\n", file.display()));
-    Ok(wrong == 0)
+    let broken: usize = measurements.iter().map(|measurement| measurement.broken().len()).sum();
+    let (honest, costs) = (report::honest(&measurements), report::costs(&measurements));
+    say(&format!("\n{honest}\n\n{costs}\n\n{}\n\n{NOTES}\n", report::listeners(&measurements)));
+    say(&format!("{wrong} honest requests lost or changed, {broken} bars do not hold; {}\n", file.display()));
+    Ok(wrong == 0 && broken == 0)
 }
 
 const NOTES: &str = "\
-connections: the most at the same time, of all attempts; MiB: resident memory of the attacked processes before the attack,
-  at most, and after it; before, during, after: honest requests / lost ones, p50 and p99 in milliseconds
+before, during, after: honest requests / lost ones, p50 and p99 in milliseconds
 changed: honest requests whose response was not the expected one, in all phases
+connections: of all hostile addresses, the most at the same time, of all attempts; held: the most descriptors of the attacked
+  process, besides those without an attack
+MiB: memory of each attacked process without mapped files, before the first attack and at most during this one
+log KiB: in a minute, or in the attack if that is shorter
 hostile and honest clients run on the machine of what they attack, and compete with it for its cores";
 
 /// Runs honest and hostile clients with random faults, and checks every verdict, and that memory and

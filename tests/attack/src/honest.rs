@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::newcomer::Newcomer;
 use crate::request::{Request, Verdict};
+
+/// Time between two newcomers of a kind.
+const NEWCOMERS: Duration = Duration::from_millis(200);
 
 /// A client that repeats a request.
 #[derive(Clone)]
@@ -41,15 +45,27 @@ impl HonestTraffic {
     ///
     /// # Panics
     /// If no thread can be started.
-    pub fn start(clients: Vec<HonestClient>) -> Self {
+    pub fn start(clients: Vec<HonestClient>, newcomers: Vec<Newcomer>) -> Self {
         let (exchanges, end) = (Arc::<Mutex<Vec<Exchange>>>::default(), CancellationToken::new());
         let (shared, ended) = (Arc::clone(&exchanges), end.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let run = move || {
-            runtime.block_on(async {
+            LocalSet::new().block_on(&runtime, async {
                 let mut running = JoinSet::new();
                 for client in clients {
-                    running.spawn(repeat(client, Arc::clone(&shared), ended.clone()));
+                    let (shared, ended) = (Arc::clone(&shared), ended.clone());
+                    running.spawn_local(async move {
+                        repeat(client.row, client.interval, shared, ended, async || {
+                            client.request.send().await
+                        })
+                        .await;
+                    });
+                }
+                for newcomer in newcomers {
+                    let (shared, ended) = (Arc::clone(&shared), ended.clone());
+                    running.spawn_local(async move {
+                        repeat(newcomer.row, NEWCOMERS, shared, ended, async || newcomer.join().await).await;
+                    });
                 }
                 running.join_all().await;
             });
@@ -83,13 +99,19 @@ impl Drop for HonestTraffic {
     }
 }
 
-async fn repeat(client: HonestClient, exchanges: Arc<Mutex<Vec<Exchange>>>, end: CancellationToken) {
-    let mut ticks = interval(client.interval);
+async fn repeat(
+    row: &'static str,
+    every: Duration,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    end: CancellationToken,
+    exchange: impl AsyncFn() -> Verdict,
+) {
+    let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while end.run_until_cancelled(ticks.tick()).await.is_some() {
         let started = Instant::now();
-        let verdict = client.request.send().await;
-        let exchange = Exchange { row: client.row, started, took: started.elapsed(), verdict };
+        let verdict = exchange().await;
+        let exchange = Exchange { row, started, took: started.elapsed(), verdict };
         exchanges.lock().expect("the mutex is not poisoned").push(exchange);
     }
 }

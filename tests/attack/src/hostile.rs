@@ -1,6 +1,8 @@
 //! Hostile clients: many connections of several addresses that occupy something. They run on a separate
 //! thread, and stop at the end of an attack.
 
+mod certificate_holder;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::request::Tls;
+pub use certificate_holder::Holder;
 
 /// Receive buffer of a client that reads slowly, in bytes; the kernel doubles it.
 const SMALL_BUFFER: u32 = 2048;
@@ -35,7 +38,7 @@ pub struct HostileClients {
     pub then: Then,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Waits until the server closes the connection.
     Wait,
@@ -43,10 +46,12 @@ pub enum Then {
     Close { after: Duration },
     /// Reads one response, waits, and sends the request again.
     Repeat { every: Duration },
-    /// Sends 64 KiB of blanks again and again.
-    Send { every: Duration },
+    /// Sends these bytes again and again, and reads nothing.
+    Send { bytes: Arc<[u8]>, every: Duration },
     /// Reads a byte per second.
     ReadSlowly,
+    /// Acts as a client of discovery with a certificate.
+    Hold(Holder),
 }
 
 #[derive(Debug, Default)]
@@ -141,18 +146,28 @@ impl Drop for Open<'_> {
     }
 }
 
+impl Then {
+    /// Sends blanks again and again.
+    pub fn send_blanks(bytes: usize, every: Duration) -> Self {
+        Self::Send { bytes: vec![b' '; bytes].into(), every }
+    }
+}
+
 impl HostileClients {
     async fn connection(&self, source: IpAddr, counts: &Counts) -> std::io::Result<()> {
         let stream = self.connect(source).await?;
         let _open = Open::new(counts);
         match &self.tls {
-            None => self.act(stream).await,
-            Some(tls) => self.act(tls.connector.connect(tls.server.clone(), stream).await?).await,
+            None => self.act(stream, source).await,
+            Some(tls) => {
+                let stream = tls.connector.connect(tls.server.clone(), stream).await?;
+                self.act(stream, source).await
+            }
         }
     }
 
     async fn connect(&self, source: IpAddr) -> std::io::Result<TcpStream> {
-        let socket = TcpSocket::new_v4()?;
+        let socket = if source.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         if self.then == Then::ReadSlowly {
             socket.set_recv_buffer_size(SMALL_BUFFER)?;
         }
@@ -160,7 +175,14 @@ impl HostileClients {
         socket.connect(self.address).await
     }
 
-    async fn act(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
+    async fn act(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        source: IpAddr,
+    ) -> std::io::Result<()> {
+        if let Then::Hold(holder) = self.then {
+            return holder.act(stream, source).await.map_err(std::io::Error::other);
+        }
         stream.write_all(&self.bytes).await?;
         stream.flush().await?;
         match self.then {
@@ -175,8 +197,9 @@ impl HostileClients {
                 stream.write_all(&self.bytes).await?;
                 stream.flush().await?;
             },
-            Then::Send { every } => loop {
-                stream.write_all(&[b' '; 64 << 10]).await?;
+            Then::Send { ref bytes, every } => loop {
+                stream.write_all(bytes).await?;
+                stream.flush().await?;
                 sleep(every).await;
             },
             Then::ReadSlowly => {
@@ -184,6 +207,7 @@ impl HostileClients {
                     sleep(Duration::from_secs(1)).await;
                 }
             }
+            Then::Hold(_) => {}
         }
         Ok(())
     }

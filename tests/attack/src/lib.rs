@@ -3,9 +3,12 @@
 
 pub mod attacks;
 pub mod command;
+pub mod cost;
 pub mod honest;
 pub mod hostile;
+pub mod http2;
 pub mod measurement;
+pub mod newcomer;
 pub mod program;
 pub mod report;
 pub mod request;

@@ -1,14 +1,17 @@
-//! One attack: honest traffic before, during and after it, and the memory of the attacked processes.
+//! One attack: honest traffic before, during and after it, and what it costs the attacked processes.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::report::quantile;
 use tokio::time::{Instant, sleep};
 
+use crate::cost::{Attacked, Cost, Meter};
 use crate::honest::{Exchange, HonestClient, HonestTraffic};
 use crate::hostile::{Attack, HostileClients};
+use crate::newcomer::Newcomer;
 use crate::request::Verdict;
-use crate::resources::{Peak, Usage};
 
 /// Number of wrong responses that are printed for an attack.
 const EXAMPLES: usize = 3;
@@ -24,17 +27,19 @@ pub struct Phases {
 impl Phases {
     /// Returns the phases for an attack of this length.
     pub fn new(attack: Duration) -> Self {
-        Self { quiet: (attack / 2).clamp(Duration::from_secs(1), Duration::from_secs(15)), attack }
+        Self { quiet: (attack / 4).clamp(Duration::from_millis(500), Duration::from_secs(15)), attack }
     }
 }
 
 /// An attack, and the honest clients beside it.
 pub struct Scenario {
-    pub name: String,
+    /// The component and the port that are attacked.
+    pub listener: String,
+    pub attack: String,
     pub honest: Vec<HonestClient>,
+    pub newcomers: Vec<Newcomer>,
     pub hostile: Vec<HostileClients>,
-    /// The process IDs of what is attacked.
-    pub attacked: Vec<u32>,
+    pub attacked: Arc<Attacked>,
     /// The highest p99 of some rows during the attack.
     pub bars: Vec<(&'static str, Duration)>,
 }
@@ -97,22 +102,16 @@ impl Row {
     }
 }
 
-/// Resident memory, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    pub before: u64,
-    pub most: u64,
-    pub after: u64,
-}
-
 /// The result of an attack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurement {
-    pub name: String,
+    /// The component and the port that were attacked.
+    pub listener: String,
+    pub attack: String,
     pub rows: Vec<Row>,
     /// Some requests that were lost or got another response.
     pub examples: Vec<String>,
-    pub memory: Memory,
+    pub cost: Cost,
     /// The number of hostile connection attempts.
     pub attempts: u64,
     /// The highest number of hostile connections at the same time.
@@ -120,28 +119,40 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.listener, self.attack)
+    }
+
     /// Returns the number of honest requests that were lost or got another response, in all phases.
     pub fn wrong(&self) -> u64 {
         self.rows.iter().flat_map(|row| &row.phases).map(|figures| figures.lost + figures.changed).sum()
     }
+
+    /// Returns the bars that do not hold.
+    pub fn broken(&self) -> Vec<String> {
+        let slow = self.rows.iter().filter(|row| row.holds() == Some(false));
+        let slow = slow.map(|row| format!("p99 of {} during the attack", row.name));
+        self.cost.broken().into_iter().chain(slow).collect()
+    }
 }
 
 pub async fn measure(scenario: Scenario, phases: Phases) -> Measurement {
-    let Scenario { name, honest, hostile, attacked, bars } = scenario;
-    let names: Vec<&str> = distinct(honest.iter().map(|client| client.row));
-    let before = Usage::of_all(&attacked).memory;
-    let peak = Peak::start(attacked.clone());
-    let traffic = HonestTraffic::start(honest);
+    let Scenario { listener, attack, honest, newcomers, hostile, attacked, bars } = scenario;
+    let names = honest.iter().map(|client| client.row).chain(newcomers.iter().map(|newcomer| newcomer.row));
+    let names: Vec<&str> = distinct(names);
+    let traffic = HonestTraffic::start(honest, newcomers);
     sleep(phases.quiet).await;
     let begin = Instant::now();
-    let attack = Attack::start(hostile);
+    let meter = Meter::start(&attacked);
+    let sources = sources(&hostile);
+    let running = Attack::start(hostile);
     sleep(phases.attack).await;
     let end = Instant::now();
-    let (attempts, most_open) = (attack.attempts(), attack.most_open());
-    drop(attack);
+    let (attempts, most_open) = (running.attempts(), running.most_open());
+    drop(running);
+    let cost = Cost { sources, ..meter.cost() };
     sleep(phases.quiet).await;
     let exchanges = traffic.stop();
-    let memory = Memory { before, most: peak.memory(), after: Usage::of_all(&attacked).memory };
     let rows = names.into_iter().map(|row| {
         let figures = |from: Option<Instant>, to: Option<Instant>| {
             let is_in = |exchange: &&Exchange| {
@@ -157,7 +168,14 @@ pub async fn measure(scenario: Scenario, phases: Phases) -> Measurement {
             bar: bars.iter().find(|(name, _)| *name == row).map(|(_, bar)| *bar),
         }
     });
-    Measurement { rows: rows.collect(), examples: examples(&exchanges), name, memory, attempts, most_open }
+    let (rows, examples) = (rows.collect(), examples(&exchanges));
+    Measurement { listener, attack, rows, examples, cost, attempts, most_open }
+}
+
+/// Returns the number of hostile addresses.
+pub fn sources(hostile: &[HostileClients]) -> u64 {
+    let sources: BTreeSet<_> = hostile.iter().flat_map(|clients| &clients.sources).collect();
+    sources.len() as u64
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -1,63 +1,120 @@
 //! The results as a table and as JSON.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
+use crate::attacks::FEW;
+use crate::cost::{Cost, ProcessCost};
 use crate::measurement::{Figures, Measurement, Row};
+
+/// Returns what each attack cost the attacked processes.
+pub fn costs(measurements: &[Measurement]) -> Table {
+    let mut table = new_table(&[
+        "listener",
+        "attack",
+        "sources",
+        "connections",
+        "held",
+        "MiB before",
+        "most",
+        "CPU %",
+        "log KiB",
+        "bars",
+    ]);
+    for measurement in measurements {
+        let Measurement { listener, attack, cost, most_open, attempts, .. } = measurement;
+        let memory = |bytes: fn(&ProcessCost) -> u64| {
+            let each = cost.processes.iter().map(|process| mib(bytes(process)));
+            each.collect::<Vec<_>>().join("+")
+        };
+        let broken = measurement.broken();
+        table.add_row([
+            listener.clone(),
+            attack.clone(),
+            cost.sources.to_string(),
+            format!("{most_open} of {attempts}"),
+            cost.connections().to_string(),
+            memory(|process| process.before),
+            memory(|process| process.most),
+            format!("{:.0}", cost.cpu_percent()),
+            format!("{:.1}", kib(cost.log_per_minute())),
+            if broken.is_empty() { "hold".to_owned() } else { format!("NO: {}", broken.join("; ")) },
+        ]);
+    }
+    right(&mut table, 2..9);
+    table
+}
+
+/// Returns the highest cost on each listener of any attack of one or two sources.
+pub fn listeners(measurements: &[Measurement]) -> Table {
+    let mut table = new_table(&["listener", "attacks", "held", "MiB grown", "CPU %", "log KiB"]);
+    for (listener, of_listener) in by_listener(measurements) {
+        let most = |value: fn(&Cost) -> f64| {
+            of_listener.iter().map(|measurement| value(&measurement.cost)).fold(0.0, f64::max)
+        };
+        table.add_row([
+            listener.to_owned(),
+            of_listener.len().to_string(),
+            format!("{:.0}", most(|cost| cost.connections() as f64)),
+            format!("{:.1}", most(|cost| kib(cost.growth()) / 1024.0)),
+            format!("{:.0}", most(Cost::cpu_percent)),
+            format!("{:.1}", most(|cost| kib(cost.log_per_minute()))),
+        ]);
+    }
+    right(&mut table, 1..6);
+    table
+}
+
+fn by_listener(measurements: &[Measurement]) -> BTreeMap<&str, Vec<&Measurement>> {
+    let mut listeners = BTreeMap::<&str, Vec<&Measurement>>::new();
+    for measurement in measurements.iter().filter(|measurement| measurement.cost.sources <= FEW) {
+        listeners.entry(&measurement.listener).or_default().push(measurement);
+    }
+    listeners
+}
 
 /// Returns a table with a line for each kind of honest client. A count is followed by the number of
 /// lost requests, and times are in milliseconds.
-pub fn table(measurements: &[Measurement]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
-        "attack",
-        "connections",
-        "MiB",
-        "honest",
-        "before",
-        "p50",
-        "p99",
-        "during",
-        "p50",
-        "p99",
-        "after",
-        "p50",
-        "p99",
-        "changed",
+pub fn honest(measurements: &[Measurement]) -> Table {
+    let mut table = new_table(&[
+        "attack", "honest", "before", "p50", "p99", "during", "p50", "p99", "after", "p50", "p99", "changed",
         "bar",
     ]);
     for measurement in measurements {
         for (number, row) in measurement.rows.iter().enumerate() {
-            let head = match number {
-                0 => [measurement.name.clone(), connections(measurement), memory(measurement)],
-                _ => Default::default(),
-            };
+            let name = if number == 0 { measurement.name() } else { String::new() };
             let times = row.phases.iter().flat_map(|figures| {
                 [format!("{}/{}", figures.count, figures.lost), millis(figures.p50), millis(figures.p99)]
             });
             let changed = row.phases.iter().map(|figures| figures.changed).sum::<u64>().to_string();
-            let cells = head.into_iter().chain([row.name.clone()]).chain(times);
-            table.add_row(cells.chain([changed, bar(row)]));
+            table.add_row([name, row.name.clone()].into_iter().chain(times).chain([changed, bar(row)]));
         }
     }
-    for column in (4..14).chain([1, 2]) {
+    right(&mut table, 2..12);
+    table
+}
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header);
+    table
+}
+
+fn right(table: &mut Table, columns: Range<usize>) {
+    for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table
 }
 
-fn connections(measurement: &Measurement) -> String {
-    format!("{} of {}", measurement.most_open, measurement.attempts)
-}
-
-fn memory(measurement: &Measurement) -> String {
-    let memory = measurement.memory;
-    [memory.before, memory.most, memory.after].map(mib).join(" ")
+fn kib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0
 }
 
 /// Formats bytes as MiB.
@@ -79,17 +136,34 @@ pub fn json(measurements: &[Measurement]) -> Value {
     measurements
         .iter()
         .map(|measurement| {
-            let Measurement { name, rows, examples, memory, attempts, most_open } = measurement;
+            let Measurement { listener, attack, rows, examples, cost, attempts, most_open } = measurement;
             json!({
-                "attack": name,
+                "listener": listener,
+                "attack": attack,
                 "connections": {"attempts": attempts, "mostOpen": most_open},
                 "honest": rows.iter().map(row_json).collect::<Value>(),
-                "memory": {"before": memory.before, "most": memory.most, "after": memory.after},
+                "cost": cost_json(cost),
                 "wrong": measurement.wrong(),
                 "examples": examples,
+                "brokenBars": measurement.broken(),
             })
         })
         .collect()
+}
+
+fn cost_json(cost: &Cost) -> Value {
+    let processes = cost.processes.iter().map(|process| {
+        let ProcessCost { name, before, most, connections, cpu, has_exited } = process;
+        json!({
+            "process": name, "memory": {"before": before, "most": most}, "connections": connections,
+            "cpuSeconds": cpu.as_secs_f64(), "hasExited": has_exited,
+        })
+    });
+    json!({
+        "processes": processes.collect::<Value>(), "logBytesPerMinute": cost.log_per_minute(),
+        "memory": {"most": cost.most, "limit": cost.limit}, "sources": cost.sources,
+        "seconds": cost.length.as_secs_f64(),
+    })
 }
 
 fn row_json(row: &Row) -> Value {

@@ -1,17 +1,9 @@
 //! Memory and descriptors of the attacked processes.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use tokio::time::sleep;
-use tokio_util::task::AbortOnDropHandle;
-
-/// Time between two samples.
-const PERIOD: Duration = Duration::from_millis(200);
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Resident memory, in bytes.
+    /// Resident memory without mapped files, in bytes: the kernel can free pages of files at a memory
+    /// limit, and kills a process for these only.
     pub memory: u64,
     pub descriptors: u64,
 }
@@ -20,55 +12,10 @@ impl Usage {
     /// Returns the usage of a process; `None` if it has exited.
     pub fn of(pid: u32) -> Option<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
         Some(Self { memory: kib << 10, descriptors: u64::try_from(descriptors).ok()? })
-    }
-
-    /// Returns the usage of several processes together.
-    pub fn of_all(pids: &[u32]) -> Self {
-        let usages = pids.iter().filter_map(|pid| Self::of(*pid));
-        usages.fold(Self::default(), |sum, usage| Self {
-            memory: sum.memory + usage.memory,
-            descriptors: sum.descriptors + usage.descriptors,
-        })
-    }
-}
-
-/// Records the highest memory of some processes until it is dropped.
-pub struct Peak {
-    memory: Arc<Mutex<u64>>,
-    _sampling: AbortOnDropHandle<()>,
-}
-
-impl Peak {
-    /// Starts to sample, on this runtime.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn start(pids: Vec<u32>) -> Self {
-        let memory = Arc::<Mutex<u64>>::default();
-        let shared = Arc::clone(&memory);
-        let sampling = tokio::spawn(async move {
-            loop {
-                let now = Usage::of_all(&pids).memory;
-                {
-                    let mut most = shared.lock().expect("the mutex is not poisoned");
-                    *most = now.max(*most);
-                }
-                sleep(PERIOD).await;
-            }
-        });
-        Self { memory, _sampling: AbortOnDropHandle::new(sampling) }
-    }
-
-    /// Returns the highest memory so far, in bytes.
-    ///
-    /// # Panics
-    /// If the sampling task has panicked.
-    pub fn memory(&self) -> u64 {
-        *self.memory.lock().expect("the mutex is not poisoned")
     }
 }
 

@@ -75,7 +75,7 @@ impl Findings {
 pub async fn run(seed: u64, length: Duration) -> Result<bool, String> {
     let mut random = Rng::with_seed(seed);
     let mut system = System::start().await?;
-    let traffic = HonestTraffic::start(system.honest());
+    let traffic = HonestTraffic::start(system.honest(), Vec::new());
     let attack = Attack::start(system.hostile());
     let samples = Samples::start(system.pids());
     let mut findings = Findings::default();

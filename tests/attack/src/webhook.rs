@@ -27,17 +27,17 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Starts the webhook and waits until it is ready.
+    /// Starts the webhook with these flags and waits until it is ready.
     ///
     /// # Panics
     /// If it does not start; the message contains its log.
-    pub async fn start(name: &str) -> Self {
+    pub async fn start(name: &str, flags: &[&str]) -> Self {
         let (ip, folder) = (net::loopback(), envoy::folder(name));
         let authority = Authority::new();
         let mut command = command_of("app-health", &["webhook"]);
         command.arg("--address").arg(SocketAddr::new(ip, 15017).to_string());
         command.arg("--monitoring-address").arg(SocketAddr::new(ip, 15014).to_string());
-        command.arg("--cert-dir").arg(&folder).env("KUBECONFIG", folder.join("kubeconfig"));
+        command.args(flags).arg("--cert-dir").arg(&folder).env("KUBECONFIG", folder.join("kubeconfig"));
         command.envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")]);
         let log = fs::File::create(folder.join("webhook.log")).expect("a writable folder");
         command.stdout(Stdio::null()).stderr(log);
@@ -87,8 +87,12 @@ impl Webhook {
         self.child.id().unwrap_or_else(|| panic!("the webhook has exited:\n{}", self.log()))
     }
 
+    pub fn log_file(&self) -> PathBuf {
+        self.folder.join("webhook.log")
+    }
+
     fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("webhook.log")).unwrap_or_default()
+        fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 }
 

@@ -1,18 +1,21 @@
-//! Clients of port 15020 that take connections, probes, hooks or scrapes from kubelet, in both forms
-//! of the filter.
+//! Clients of the ports of a sidecar that take connections, probes, hooks or scrapes from kubelet and
+//! scrapers, in both forms of the filter.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::app::counted::{CountedApp, Habit};
-use kit::envoy::probe_listener;
+use kit::envoy::{self, Version, probe_listener};
 use kit::load::kubelet_request;
 use kit::net;
 use kit::sidecar::{Builder, Sidecar};
 use serde_json::json;
 
-use super::{PROBE_TIMEOUT, Strength, get, keep_alive};
+use super::http::HttpListener;
+use super::{PROBE_TIMEOUT, Strength, get, is_many, keep_alive, web_page};
 use crate::addresses;
+use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
 use crate::measurement::{Measurement, Phases, Row, Scenario, measure};
@@ -52,6 +55,16 @@ const EXPENSIVE_FILTER: &str = "/stats/prometheus?filter=(.*)*(.*)*x&usedonly";
 
 /// The attack that a scraper notices first.
 const SCRAPES: &str = "scrapes";
+/// The memory limit of the container in docs/container.md, in bytes.
+const LIMIT: u64 = 128 << 20;
+
+/// Which of the attacks on port 15020 run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    All,
+    /// Those whose requests reach the filter.
+    Filter,
+}
 
 /// A Pod: the agent with its Envoy, and the applications.
 struct Pod {
@@ -60,12 +73,13 @@ struct Pod {
     node: IpAddr,
     /// The application of the hook.
     hook: CountedApp,
+    attacked: Arc<Attacked>,
     _applications: [CountedApp; 4],
 }
 
 impl Pod {
-    async fn start(form: &str) -> Self {
-        let builder = Builder::new(&format!("attack-{form}"));
+    async fn start(name: &str, form: &str) -> Self {
+        let builder = Builder::new(name);
         let (ip, node) = (builder.ip, net::loopback());
         let fast = CountedApp::start(ip, Habit::Answer(OK.into()));
         let slow = CountedApp::start(ip, Habit::AnswerAfter(SLOW_TIME, OK.into()));
@@ -78,15 +92,18 @@ impl Pod {
         let args = ["--filter", form, "--metrics-target", &target];
         let sidecar = as_shipped(builder, node, &table.to_string()).args(&args).start_plain();
         sidecar.until(200, "ready").await;
-        Self { sidecar, node, hook, _applications: [fast, slow, failing, metrics] }
+        let pid = |pid: nix::unistd::Pid| pid.as_raw().unsigned_abs();
+        let processes = vec![("agent", pid(sidecar.pid())), ("Envoy", pid(sidecar.envoy_pid()))];
+        let attacked = Arc::new(Attacked::new(processes, sidecar.folder.join("agent.log"), LIMIT));
+        Self { sidecar, node, hook, attacked, _applications: [fast, slow, failing, metrics] }
     }
 
     fn listener(&self) -> SocketAddr {
         probe_listener(self.sidecar.ip)
     }
 
-    fn pids(&self) -> Vec<u32> {
-        [self.sidecar.pid(), self.sidecar.envoy_pid()].map(|pid| pid.as_raw().unsigned_abs()).to_vec()
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.sidecar.ip, port)
     }
 
     /// Returns kubelet's probes of each application, its hooks, and its probe of the sidecar.
@@ -97,23 +114,17 @@ impl Pod {
             client.request.expectation = Expectation::status(status);
             client
         };
-        let ready = SocketAddr::new(self.sidecar.ip, 15021);
         vec![
             probe("kubelet, fast", FAST, 200),
             probe("kubelet, fast", FAILING, 503),
             probe("kubelet, slow", SLOW, 200),
             probe(HOOKS, HOOK, 200),
-            get("kubelet, sidecar", self.node, ready, "/healthz/ready"),
+            get("kubelet, sidecar", self.node, self.at(15021), "/healthz/ready"),
         ]
     }
 
     fn scraper(&self) -> HonestClient {
-        let mut client = get("metrics", net::loopback(), self.listener(), METRICS);
-        client.request.deadline = SCRAPE_TIMEOUT;
-        client.request.expectation =
-            Expectation::body(200, "app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n");
-        client.interval = Duration::from_millis(500);
-        client
+        scraper(self.listener(), "app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n")
     }
 
     /// Returns clients that send a request on each connection, from this many addresses.
@@ -129,13 +140,17 @@ impl Pod {
         }
     }
 
-    fn attacks(&self, strength: Strength) -> Vec<(String, Vec<HostileClients>)> {
+    fn attacks(&self, extent: Extent, strength: Strength) -> Vec<(String, Vec<HostileClients>)> {
         let mut attacks = Vec::new();
         for (application, path) in [("fast", FAST), ("slow", SLOW)] {
-            for sources in [1, 10, 100] {
+            for sources in if extent == Extent::All { vec![1, 10, 100] } else { vec![100] } {
                 let name = format!("{sources} addresses probe the {application} application");
                 attacks.push((name, vec![self.clients(sources, path)]));
             }
+        }
+        attacks.push(("hooks".to_owned(), vec![self.clients(Strength::SOURCES, HOOK)]));
+        if extent == Extent::Filter {
+            return attacks;
         }
         let many = strength.connections * 4;
         let reconnecting = HostileClients {
@@ -155,7 +170,6 @@ impl Pod {
         };
         let name = format!("{} idle connections", idle.connections * idle.sources.len());
         attacks.push((name, vec![idle]));
-        attacks.push(("hooks".to_owned(), vec![self.clients(Strength::SOURCES, HOOK)]));
         let slow_scrapes = HostileClients {
             connections: SLOW_SCRAPES,
             bytes: keep_alive(self.listener(), METRICS),
@@ -166,8 +180,19 @@ impl Pod {
         let readers = SLOW_SCRAPES * slow_scrapes.sources.len();
         let name = format!("{SCRAPES}: {readers} slow readers, and filter=");
         attacks.push((name, vec![slow_scrapes, expensive]));
+        let every_kind = HttpListener::get(self.listener(), FAST).attacks(strength);
+        attacks.extend(every_kind.into_iter().map(|(name, hostile)| (name.to_owned(), hostile)));
         attacks
     }
+}
+
+/// Returns a scraper that expects this part of the metrics.
+fn scraper(address: SocketAddr, part: &'static str) -> HonestClient {
+    let mut client = get("metrics", net::loopback(), address, METRICS);
+    client.request.deadline = SCRAPE_TIMEOUT;
+    client.request.expectation = Expectation::body(200, part);
+    client.interval = Duration::from_millis(500);
+    client
 }
 
 /// Returns a response with metrics in long lines, which are fast to parse.
@@ -188,28 +213,107 @@ pub(crate) fn as_shipped(builder: Builder, node: IpAddr, table: &str) -> Builder
 }
 
 /// Attacks a Pod whose Envoy has this form of the filter in all ways, one after the other.
-pub async fn run(form: &str, strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
-    let pod = Pod::start(form).await;
-    for (name, hostile) in pod.attacks(strength) {
-        let mut honest = pod.honest();
-        if name.starts_with(SCRAPES) {
-            honest.push(pod.scraper());
+pub async fn run(
+    form: &str,
+    extent: Extent,
+    strength: Strength,
+    phases: Phases,
+    mut done: impl FnMut(Measurement),
+) {
+    for (size, many) in [("few", false), ("many", true)] {
+        let pod = Pod::start(&format!("attack-{form}-{size}"), form).await;
+        let attacks = pod.attacks(extent, strength).into_iter();
+        for (name, hostile) in attacks.filter(|(_, hostile)| is_many(hostile) == many) {
+            done(pod.attack(form, name, hostile, phases).await);
         }
+    }
+}
+
+/// Attacks the ports of the agent, and the port of Envoy's metrics that a bootstrap without an agent has.
+pub async fn run_other_ports(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
+    let pod = Pod::start("attack-ports", "native").await;
+    let ports = [
+        ("15021", HttpListener::get(pod.at(15021), "/healthz/ready")),
+        ("15090", HttpListener::get(pod.at(15090), METRICS)),
+    ];
+    for (port, listener) in ports {
+        for (name, hostile) in listener.attacks(strength) {
+            let mut honest = vec![get("kubelet, sidecar", pod.node, pod.at(15021), "/healthz/ready")];
+            // Scrapers at 24 addresses or more can block others: a known limit.
+            if port != "15090" || !is_many(&hostile) {
+                honest.push(scraper(pod.at(15090), "\nenvoy_server_live"));
+            }
+            done(measure(pod.scenario(port, name.to_owned(), honest, hostile), phases).await);
+        }
+    }
+    let targets = [("POST", "/drain"), ("POST", "/quitquitquit"), ("GET", "/debug/state"), ("GET", "/")];
+    let pages = web_page::requests(pod.at(15004), &targets);
+    done(measure(pod.scenario("15004", "web pages".to_owned(), pages, Vec::new()), phases).await);
+    stats_of_envoy(strength, phases, done).await;
+}
+
+async fn stats_of_envoy(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
+    let (name, ip) = ("attack-stats", net::loopback());
+    let bootstrap = kit::pod::Pod::bootstrap(name, ip, &json!({}));
+    let pod = kit::pod::Pod::with(name, Version::Newest, &bootstrap).await;
+    let log = envoy::folder(name).join("envoy.log");
+    let attacked = Arc::new(Attacked::new(vec![("Envoy", pod.envoy.pid())], log, LIMIT));
+    let address = SocketAddr::new(ip, 15090);
+    for (attack, hostile) in HttpListener::get(address, METRICS).attacks(strength) {
         let scenario = Scenario {
-            name: format!("{form} 15020, {name}"),
-            honest,
+            listener: "Envoy without an agent, 15090".to_owned(),
+            attack: attack.to_owned(),
+            // One client can keep others out: a known limit.
+            honest: Vec::new(),
+            newcomers: Vec::new(),
             hostile,
-            attacked: pod.pids(),
+            attacked: Arc::clone(&attacked),
             bars: Vec::new(),
         };
-        let hooks = pod.hook.requests();
+        done(measure(scenario, phases).await);
+    }
+}
+
+impl Pod {
+    /// Attacks the probe listener.
+    async fn attack(
+        &self,
+        form: &str,
+        name: String,
+        hostile: Vec<HostileClients>,
+        phases: Phases,
+    ) -> Measurement {
+        let mut honest = self.honest();
+        if name.starts_with(SCRAPES) {
+            honest.push(self.scraper());
+        }
+        let scenario = self.scenario(&format!("15020, {form}"), name, honest, hostile);
+        let hooks = self.hook.requests();
         let mut measurement = measure(scenario, phases).await;
-        let of_strangers = (pod.hook.requests() - hooks).saturating_sub(kubelets_hooks(&measurement));
+        let of_strangers = (self.hook.requests() - hooks).saturating_sub(kubelets_hooks(&measurement));
         if of_strangers > 0 {
             measurement.examples.push(format!("hooks: {of_strangers} of strangers reached the application"));
             measurement.rows.iter_mut().for_each(|row| count_hooks(row, of_strangers));
         }
-        done(measurement);
+        measurement
+    }
+
+    fn scenario(
+        &self,
+        port: &str,
+        attack: String,
+        honest: Vec<HonestClient>,
+        hostile: Vec<HostileClients>,
+    ) -> Scenario {
+        Scenario {
+            listener: format!("sidecar {port}"),
+            attack,
+            honest,
+            newcomers: Vec::new(),
+            hostile,
+            attacked: Arc::clone(&self.attacked),
+            bars: Vec::new(),
+        }
     }
 }
 

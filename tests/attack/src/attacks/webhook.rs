@@ -1,11 +1,15 @@
 //! Clients that occupy connections, reviews or memory of the webhook.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::net;
 
-use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive};
+use super::http::HttpListener;
+use super::{LIVE, LIVE_BAR, Strength, health_checks, is_many, keep_alive};
 use crate::addresses;
+use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
 use crate::measurement::{Measurement, Phases, Scenario, measure};
@@ -19,27 +23,60 @@ const REVIEW_BAR: Duration = Duration::from_millis(250);
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of concurrent reviews of the API server.
 const REVIEWERS: usize = 3;
+/// The memory limit of the shipped Deployment, in bytes.
+const LIMIT: u64 = 256 << 20;
+const MANY: &str = "1200 addresses, reviews all the time";
 /// The largest body that the webhook accepts, in bytes.
 const LARGEST_BODY: usize = 8 << 20;
 
-/// Attacks one webhook in all ways, one after the other.
+/// Attacks one webhook in all ways, one after the other, and then one that knows the API server.
 pub async fn run(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
-    let webhook = Webhook::start("attack-webhook").await;
-    for (name, hostile) in attacks(&webhook, strength) {
-        let scenario = Scenario {
-            name: name.to_owned(),
-            honest: honest(&webhook),
-            hostile: vec![hostile],
-            attacked: vec![webhook.pid()],
-            bars: vec![(LIVE, LIVE_BAR), (REVIEWS, REVIEW_BAR)],
-        };
-        done(measure(scenario, phases).await);
+    for (name, many) in [("attack-webhook", false), ("attack-webhook-many", true)] {
+        let webhook = Webhook::start(name, &[]).await;
+        let attacked = attacked(&webhook);
+        let attacks = attacks(&webhook, strength).into_iter();
+        for (port, name, hostile) in attacks.filter(|(_, _, hostile)| is_many(hostile) == many) {
+            let listener = format!("webhook {port}");
+            done(measure(scenario(listener, name, honest(&webhook), hostile, &attacked), phases).await);
+        }
+    }
+    let api_server = net::loopback();
+    let flags = ["--api-server-address", &api_server.to_string()];
+    let webhook = Webhook::start("attack-webhook-api-server", &flags).await;
+    let listener = "webhook 15017, known API server".to_owned();
+    let (name, hostile) = (MANY, vec![many_addresses(&webhook)]);
+    let honest = honest_of(&webhook, api_server);
+    done(measure(scenario(listener, name, honest, hostile, &self::attacked(&webhook)), phases).await);
+}
+
+fn attacked(webhook: &Webhook) -> Arc<Attacked> {
+    Arc::new(Attacked::new(vec![("webhook", webhook.pid())], webhook.log_file(), LIMIT))
+}
+
+fn scenario(
+    listener: String,
+    attack: &str,
+    honest: Vec<HonestClient>,
+    hostile: Vec<HostileClients>,
+    attacked: &Arc<Attacked>,
+) -> Scenario {
+    Scenario {
+        listener,
+        attack: attack.to_owned(),
+        honest,
+        newcomers: Vec::new(),
+        hostile,
+        attacked: Arc::clone(attacked),
+        bars: vec![(LIVE, LIVE_BAR), (REVIEWS, REVIEW_BAR)],
     }
 }
 
 /// Returns kubelet's health checks and the reviews of the API server.
 pub(crate) fn honest(webhook: &Webhook) -> Vec<HonestClient> {
-    let api_server = net::loopback();
+    honest_of(webhook, net::loopback())
+}
+
+fn honest_of(webhook: &Webhook, api_server: IpAddr) -> Vec<HonestClient> {
     let reviewer = HonestClient {
         row: REVIEWS,
         request: Request {
@@ -57,7 +94,8 @@ pub(crate) fn honest(webhook: &Webhook) -> Vec<HonestClient> {
     clients
 }
 
-fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClients); 6] {
+/// Returns the port, the name and the clients of each attack.
+fn attacks(webhook: &Webhook, strength: Strength) -> Vec<(u16, &'static str, Vec<HostileClients>)> {
     let idle = HostileClients {
         sources: addresses(Strength::SOURCES),
         address: webhook.address(),
@@ -68,40 +106,57 @@ fn attacks(webhook: &Webhook, strength: Strength) -> [(&'static str, HostileClie
         then: Then::Wait,
     };
     let over_tls = HostileClients { tls: Some(webhook.tls()), ..idle.clone() };
-    [
-        (
-            "webhook 15014, idle keep-alive connections",
-            HostileClients {
-                address: webhook.monitoring(),
-                bytes: keep_alive(webhook.monitoring(), "/metrics"),
-                ..idle.clone()
-            },
-        ),
-        ("webhook 15017, connections without a handshake", idle),
-        ("webhook 15017, idle TLS connections", over_tls.clone()),
-        (
-            "webhook 15017, POSTs whose body never arrives",
-            HostileClients { bytes: format!("{}{{", head(1000)).into_bytes(), ..over_tls.clone() },
-        ),
-        (
-            "webhook 15017, two sources that use 600 connections all the time",
-            HostileClients {
-                sources: addresses(2),
-                connections: 600,
-                bytes: kept_review(),
-                then: Then::Repeat { every: Duration::from_millis(800) },
-                ..over_tls.clone()
-            },
-        ),
-        (
-            "webhook 15017, slow bodies of 8 MiB",
-            HostileClients {
-                bytes: head(LARGEST_BODY).into_bytes(),
-                then: Then::Send { every: Duration::from_millis(200) },
-                ..over_tls
-            },
-        ),
-    ]
+    let kept = HostileClients {
+        address: webhook.monitoring(),
+        bytes: keep_alive(webhook.monitoring(), "/metrics"),
+        ..idle.clone()
+    };
+    let no_body = HostileClients { bytes: format!("{}{{", head(1000)).into_bytes(), ..over_tls.clone() };
+    let slow_bodies = HostileClients {
+        bytes: head(LARGEST_BODY).into_bytes(),
+        then: Then::send_blanks(64 << 10, Duration::from_millis(200)),
+        ..over_tls.clone()
+    };
+    // More than half of all connections, from each of two addresses.
+    let active = HostileClients {
+        sources: addresses(2),
+        connections: 600,
+        bytes: kept_review(),
+        then: Then::Repeat { every: Duration::from_millis(800) },
+        ..over_tls.clone()
+    };
+    let mut attacks = vec![
+        (15014, "idle keep-alive connections", vec![kept]),
+        (15017, "connections without a handshake", vec![idle]),
+        (15017, "idle TLS connections", vec![over_tls]),
+        (15017, "POSTs whose body never arrives", vec![no_body]),
+        (15017, "two sources that use 600 connections all the time", vec![active]),
+        (15017, "slow bodies of 8 MiB", vec![slow_bodies]),
+    ];
+    let monitoring = HttpListener::get(webhook.monitoring(), "/metrics").attacks(strength);
+    attacks.extend(monitoring.into_iter().map(|(name, hostile)| (15014, name, hostile)));
+    let reviews = HttpListener {
+        address: webhook.address(),
+        tls: Some(webhook.tls()),
+        method: "POST",
+        path: "/inject",
+        request: kept_review(),
+    };
+    attacks.extend(reviews.attacks(strength).into_iter().map(|(name, hostile)| (15017, name, hostile)));
+    attacks
+}
+
+/// Returns active clients at more addresses than there are connections.
+fn many_addresses(webhook: &Webhook) -> HostileClients {
+    HostileClients {
+        sources: addresses(1200),
+        address: webhook.address(),
+        connections: 1,
+        per_second: 1,
+        tls: Some(webhook.tls()),
+        bytes: kept_review(),
+        then: Then::Repeat { every: Duration::from_secs(1) },
+    }
 }
 
 /// Returns a review on a connection that stays open.

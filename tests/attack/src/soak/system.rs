@@ -83,7 +83,7 @@ impl System {
             _failing: failing,
             sidecar,
             node,
-            webhook: Webhook::start("soak-webhook").await,
+            webhook: Webhook::start("soak-webhook", &[]).await,
             load: LoadTest::start("soak-discovery", SIZE).await?,
             removed: 0,
             expectations: Expectations {
@@ -172,7 +172,7 @@ impl System {
             over_tls(format!("{}{{", head(1000)).into_bytes()),
             HostileClients {
                 connections: 2,
-                then: Then::Send { every: Duration::from_millis(200) },
+                then: Then::send_blanks(64 << 10, Duration::from_millis(200)),
                 ..over_tls(head(8 << 20).into_bytes())
             },
             kept(self.load.discovery.monitoring()),

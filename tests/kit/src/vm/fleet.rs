@@ -9,6 +9,7 @@ mod simulated_agent;
 mod stats;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,9 +57,21 @@ impl Fleet {
     /// # Panics
     /// If there is no service, or outside a tokio runtime.
     pub fn start(settings: &FleetSettings) -> Self {
-        let stats = Arc::new(FleetStats::new(settings.agents));
+        Self::of(settings, 0..settings.agents)
+    }
+
+    /// Starts the agent with this number only, which is healthy.
+    ///
+    /// # Panics
+    /// As [`Fleet::start`].
+    pub fn single(settings: &FleetSettings, number: u32) -> Self {
+        Self::of(settings, number..number + 1)
+    }
+
+    fn of(settings: &FleetSettings, numbers: Range<u32>) -> Self {
+        let stats = Arc::new(FleetStats::new(numbers.end));
         let (mut health, mut tasks) = (Vec::new(), Vec::new());
-        for number in 0..settings.agents {
+        for number in numbers {
             let (sender, receiver) = watch::channel(true);
             let delay = settings.ramp * number / settings.agents.max(1);
             let agent = SimulatedAgent::new(number, settings, receiver, Arc::clone(&stats));

@@ -7,6 +7,8 @@ pub const NAMESPACE: &str = "fleet";
 /// The service accounts, to which services are assigned in turn.
 pub const ACCOUNTS: [&str; 4] = ["orders", "carts", "stock", "mail"];
 pub(super) const PORT: u16 = 8080;
+/// When the services were created: the oldest export of a host takes precedence.
+const CREATED: &str = "2020-01-01T00:00:00Z";
 
 /// Returns the name of a service and of its group.
 pub(super) fn name(service: u32) -> String {
@@ -47,7 +49,7 @@ fn entry(service: u32) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "ServiceEntry",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE, "creationTimestamp": CREATED},
         "spec": {
             "hosts": [format!("{name}.fleet.example.com")],
             "location": "MESH_INTERNAL",
