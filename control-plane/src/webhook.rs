@@ -7,6 +7,7 @@ pub mod handler;
 mod json_values;
 pub mod metrics;
 pub mod review;
+mod review_log;
 mod x509;
 
 use std::io;

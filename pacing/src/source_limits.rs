@@ -47,7 +47,12 @@ impl<K: Clone + Ord> SourceLimits<K> {
 
     /// Counts an event of the source, such as a failed handshake, against its rate.
     pub fn take(&mut self, source: &K, now: Duration) -> Result<(), Exceeded> {
-        self.state(source, now).rate.take(now).map_err(|_| Exceeded::Rate)
+        self.take_many(source, 1, now)
+    }
+
+    /// Like [`Self::take`], for several events at once. More than the bucket holds always exceed the rate.
+    pub fn take_many(&mut self, source: &K, events: u32, now: Duration) -> Result<(), Exceeded> {
+        self.state(source, now).rate.take_many(events, now).map_err(|_| Exceeded::Rate)
     }
 
     /// Counts one less as open.

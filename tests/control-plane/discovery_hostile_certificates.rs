@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kit::wait;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -67,6 +67,30 @@ async fn connections_without_streams_keep_no_agent_out() {
     for peer in &mut honest {
         assert!(peer.is_quiet().await, "the stream is open");
     }
+}
+
+/// Opens streams and resets them at once, more than HTTP/2 permits, for which the connection is closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resets_are_not_logged() {
+    let discovery = Discovery::start("resets", &[]);
+    let tls = discovery.identity(PAYMENTS);
+    // HPACK: POST, https, `/`, and the authority `a`.
+    let head = [0x83, 0x87, 0x84, 0x41, 1, b'a'];
+    let mut bytes = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
+    for stream in (1..400_u32).step_by(2).map(u32::to_be_bytes) {
+        bytes.extend(
+            [&[0, 0, 6, 1, 4][..], &stream, &head, &[0, 0, 4, 3, 0], &stream, &[0, 0, 0, 8]].concat(),
+        );
+    }
+    for _ in 0..3 {
+        let mut stream = connect(&discovery, &tls).await.expect("a connection");
+        // The server may close the connection before everything is sent.
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.flush().await;
+        let closed = async { while stream.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
+        timeout(wait::timeout(), closed).await.expect("the connection is closed");
+    }
+    assert!(!discovery.log().contains("h2::"), "{}", discovery.log());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

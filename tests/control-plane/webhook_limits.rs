@@ -177,3 +177,17 @@ fn large() -> String {
     large["request"]["object"]["metadata"]["annotations"] = json!({"note": "x".repeat(1 << 20)});
     large.to_string()
 }
+
+/// Reviews of Pods with long names, which the client chooses.
+#[test]
+fn one_client_writes_little_to_the_log() {
+    let webhook = Webhook::start("review-log", &[], &[]);
+    let mut client = webhook.call();
+    let long = review(&"x".repeat(1 << 20));
+    for body in std::iter::once(&long).chain(std::iter::repeat_n(&review("evil"), 1000)) {
+        assert_eq!(client.post(body).expect("an answer").status, 200);
+    }
+    let log = webhook.log();
+    assert!(log.contains("name=\"evil\""), "{log}");
+    assert!(log.len() < 64 << 10, "{} bytes", log.len());
+}

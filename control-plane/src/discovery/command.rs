@@ -13,7 +13,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit;
 use discovery::entries::Settings;
@@ -98,6 +102,10 @@ impl StoreConfig {
     }
 }
 
+/// This crate logs a warning about each connection that exceeds a limit of HTTP/2, as often as a client
+/// likes.
+const HTTP2: &str = "h2";
+
 /// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     tls::install_crypto()?;
@@ -108,6 +116,8 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .map_event_format(|format| LogTargets { format, names: TARGETS })
+        .finish()
+        .with(Targets::new().with_default(LevelFilter::INFO).with_target(HTTP2, LevelFilter::OFF))
         .init();
     runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), async {
         descriptors(config.limits.max_streams);

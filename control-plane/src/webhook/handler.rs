@@ -12,13 +12,13 @@ use hyper::{Method, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::{error, info};
+use tracing::error;
 
 use crate::webhook::json_values;
 use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
+use crate::webhook::review_log::ReviewLog;
 use injector::settings::Settings;
-use injector::{PodOutcome, ProbeResult};
 use pacing::Full;
 use pacing::source::Source;
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
@@ -50,6 +50,7 @@ const LARGE: usize = 64 << 10;
 pub struct Handler {
     settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
+    log: Arc<ReviewLog>,
     /// What all clients share.
     shared: Share,
     /// What the API server has, if it is known.
@@ -94,7 +95,8 @@ impl Handler {
             true => Share::new(BODY_MEMORY - API_SERVER_BODY_MEMORY, 0),
             false => Share::new(BODY_MEMORY, LARGE),
         };
-        Self { settings, metrics, shared, api_server: Share::new(API_SERVER_BODY_MEMORY, LARGE) }
+        let api_server = Share::new(API_SERVER_BODY_MEMORY, LARGE);
+        Self { settings, metrics, log: Arc::default(), shared, api_server }
     }
 
     pub async fn answer(self, request: HttpRequest) -> Response {
@@ -160,7 +162,7 @@ impl Handler {
             tokio::task::spawn_blocking(review).await.map_err(|_| internal_error())??
         };
         self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
-        log(&reviewed);
+        self.log.write(&reviewed, source.filter(|_| !request.is_trusted));
         Ok(reviewed.body)
     }
 }
@@ -242,26 +244,6 @@ fn catch_panic(
             Err(internal_error())
         }
     }
-}
-
-/// Logs a line for each Pod that was changed, or could not be changed as requested.
-fn log(reviewed: &Reviewed) {
-    let Reviewed { outcome, namespace, name, probes, warnings, .. } = reviewed;
-    if matches!(outcome, PodOutcome::Skipped | PodOutcome::Unchanged) && warnings.is_empty() {
-        return;
-    }
-    let count = |result| probes.iter().filter(|probe| probe.result == result).count();
-    let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
-    let (rewritten, unchanged) = (count(ProbeResult::Rewritten), count(ProbeResult::NotRewritten));
-    info!(
-        ?namespace,
-        ?name,
-        result = outcome.word(),
-        rewritten,
-        unchanged,
-        warnings = codes.join(","),
-        "pod reviewed"
-    );
 }
 
 #[cfg(test)]
