@@ -48,6 +48,7 @@ use std::time::Duration;
 
 use entry::Entry;
 use ownership::Ownership;
+use registration_limits::Registrations;
 use retention::SnapshotNeeds;
 use streams::Streams;
 use timers::Timers;
@@ -76,6 +77,8 @@ pub struct Entries {
     /// True if the policy of some service may keep its last endpoint.
     may_keep: bool,
     entries: BTreeMap<Key, Entry>,
+    /// Counts the registrants of `entries`.
+    registrations: Registrations,
     streams: Streams,
     timers: Timers,
     snapshot_needs: SnapshotNeeds,
@@ -111,6 +114,7 @@ impl Entries {
             is_configured: false,
             may_keep: false,
             entries: BTreeMap::new(),
+            registrations: Registrations::default(),
             streams: Streams::default(),
             timers: Timers::default(),
             snapshot_needs: SnapshotNeeds::default(),
@@ -122,6 +126,7 @@ impl Entries {
         };
         for (key, record) in stored {
             let mut entry = Entry::stored(record);
+            entries.registrations.replace(&key.namespace, None, entry.registrant.as_ref());
             entry.liveness.restarted();
             if entries.ownership.owns(&entry.record) {
                 entry.liveness.await_restart(entries.settings.restart_grace, entry.record.session > 0);

@@ -35,7 +35,11 @@ impl Entries {
     }
 
     fn observe_record(&mut self, key: &Key, record: Record) {
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::stored(record.clone()));
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| {
+            let entry = Entry::stored(record.clone());
+            self.registrations.replace(&key.namespace, None, entry.registrant.as_ref());
+            entry
+        });
         let was_foreign = entry.record.is_foreign();
         let session = entry.record.session;
         let is_taken = entry.storage.is_session_stored();

@@ -34,6 +34,7 @@ impl Entries {
         self.snapshot_needs.stop_waiting(key);
         let Some(mut entry) = self.entries.remove(key) else { return };
         entry.cancel_timer(&mut self.timers, key);
+        self.registrations.replace(&key.namespace, entry.registrant.as_ref(), None);
         // In a shared store a manual entry is the operator's object and is not deleted.
         let is_deletable = entry.record.auto.is_some() || !self.settings.shared;
         if entry.storage.contains_entry() && is_deletable && !entry.record.is_foreign() {

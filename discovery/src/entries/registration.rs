@@ -144,6 +144,7 @@ impl Entries {
                 .map_err(|text| Unbound::Rejected(Code::ResourceExhausted, RejectionReason::Limit, text))?;
         }
         let entry = self.entries.entry(key.clone()).or_default();
+        self.registrations.replace(&key.namespace, entry.registrant.as_ref(), Some(&registrant));
         entry.registrant = Some(registrant);
         let is_owned = self.ownership.owns(&entry.record);
         if !auto.health_checks && !is_bound {

@@ -1,6 +1,7 @@
 //! Limits how many entries the agents of one certificate identity, and those of them at one source, may
 //! register. The identity alone says little, because all machines of a service commonly share it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pacing::source::Source;
@@ -16,6 +17,49 @@ pub(super) struct Registrant {
     pub(super) source: Source,
 }
 
+/// How many entries each registrant has. They are counted when an entry changes, because a client can
+/// register thousands of them, each of which is checked.
+#[derive(Debug, Default)]
+pub(super) struct Registrations(BTreeMap<(String, Option<String>), Registered>);
+
+#[derive(Debug, Default)]
+struct Registered {
+    all: usize,
+    of_source: BTreeMap<Source, usize>,
+}
+
+impl Registrations {
+    /// Replaces the registrant of an entry in `namespace`.
+    pub(super) fn replace(&mut self, namespace: &str, old: Option<&Registrant>, new: Option<&Registrant>) {
+        let of = |registrant: &Registrant| (namespace.to_owned(), registrant.service_account.clone());
+        if let Some(new) = new {
+            let registered = self.0.entry(of(new)).or_default();
+            registered.all += 1;
+            *registered.of_source.entry(new.source).or_default() += 1;
+        }
+        let Some(old) = old else { return };
+        let Some(registered) = self.0.get_mut(&of(old)) else { return };
+        registered.all -= 1;
+        if let Some(number) = registered.of_source.get_mut(&old.source) {
+            *number -= 1;
+            if *number == 0 {
+                registered.of_source.remove(&old.source);
+            }
+        }
+        if registered.all == 0 {
+            self.0.remove(&of(old));
+        }
+    }
+
+    /// Returns the numbers of entries of the registrant's identity, and of those at its source.
+    fn count(&self, namespace: &str, registrant: &Registrant) -> (usize, usize) {
+        let registered = self.0.get(&(namespace.to_owned(), registrant.service_account.clone()));
+        registered.map_or((0, 0), |registered| {
+            (registered.all, registered.of_source.get(&registrant.source).copied().unwrap_or_default())
+        })
+    }
+}
+
 impl Entries {
     /// Checks that the registrant may register one more entry in the namespace of `key`.
     ///
@@ -27,15 +71,7 @@ impl Entries {
         address: IpAddr,
         registrant: &Registrant,
     ) -> Result<(), String> {
-        let (mut of_identity, mut of_source) = (0, 0);
-        let of_namespace = self.entries.range(Key::new(key.namespace.clone(), "")..);
-        for (_, entry) in of_namespace.take_while(|(other, _)| other.namespace == key.namespace) {
-            let Some(other) = &entry.registrant else { continue };
-            if other.service_account == registrant.service_account {
-                of_identity += 1;
-                of_source += usize::from(other.source == registrant.source);
-            }
-        }
+        let (of_identity, of_source) = self.registrations.count(&key.namespace, registrant);
         if of_source >= self.settings.max_machines_per_source {
             let source = if address.is_ipv6() { "the /64 network of the address" } else { "the address" };
             return Err(format!(
