@@ -409,7 +409,7 @@ bless: _filters
     UPDATE_GOLDEN=1 cargo test --locked --package control-plane-tests --test control-plane -- reference
     UPDATE_GOLDEN=1 cargo test --locked --package workspace-tests --test workspace -- chart envoy_examples
 
-# Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300
+# Run hostile clients and honest ones against the release binaries, locally: tables of responses and costs, and target/attack.json; the bars: ./justw attack --seconds 60
 [group('test')]
 attack *arguments: release release-control-plane _envoy
     cargo run --locked --quiet --profile bench --package attack --bin attack -- "$@"

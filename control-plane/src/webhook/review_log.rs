@@ -18,8 +18,8 @@ use crate::webhook::review::Reviewed;
 /// minute.
 const BYTES: u32 = 32 << 10;
 const MINUTE: Duration = Duration::from_secs(60);
-/// Length of a line without the names of the Pod, in bytes.
-const LINE: usize = 256;
+/// Length of a line without the names of the Pod, and of one about suppressed lines before it, in bytes.
+const LINE: usize = 320;
 /// Longest name of an object in Kubernetes, in characters.
 const NAME: usize = 253;
 

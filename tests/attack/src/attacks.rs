@@ -24,12 +24,16 @@ const LIVE_BAR: Duration = Duration::from_millis(100);
 const LIVE: &str = "/healthz/live";
 
 /// The number of hostile addresses up to which an attack is one of few sources. Attacks of more sources
-/// get processes of their own, whose memory they take does not hide what one source takes.
+/// get processes of their own, so that the memory that they take does not hide what few sources take.
 pub const FEW: u64 = 2;
 
-/// Returns true if the clients have many addresses.
-fn is_many(hostile: &[HostileClients]) -> bool {
-    sources(hostile) > FEW
+/// Returns the attacks of few or of many sources, those of one source first: memory that an attack took
+/// counts for all later ones.
+fn of_size<T>(attacks: Vec<T>, many: bool, hostile: impl Fn(&T) -> &[HostileClients]) -> Vec<T> {
+    let sources = |attack: &T| sources(hostile(attack));
+    let mut attacks: Vec<T> = attacks.into_iter().filter(|attack| (sources(attack) > FEW) == many).collect();
+    attacks.sort_by_key(sources);
+    attacks
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::http::HttpListener;
-use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, web_page};
+use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, of_size, web_page};
 use crate::addresses;
 use crate::cost::{Attacked, Cost, Meter};
 use crate::honest::HonestClient;
@@ -70,7 +70,9 @@ pub async fn run(
 /// Attacks the monitoring port.
 async fn monitoring(load: &LoadTest, strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
     let attacked = attacked(load);
-    for (attack, hostile) in monitoring_attacks(load, strength) {
+    let attacks =
+        [false, true].map(|many| of_size(monitoring_attacks(load, strength), many, |(_, hostile)| hostile));
+    for (attack, hostile) in attacks.into_iter().flatten() {
         let honest = health_checks(net::loopback(), load.discovery.monitoring());
         done(measure(scenario(MONITORING, attack, honest, Vec::new(), hostile, &attacked), phases).await);
     }
@@ -195,8 +197,9 @@ async fn unknown_names(load: &LoadTest, phases: Phases) -> Measurement {
     let meter = Meter::start(&attacked);
     let streams: Vec<EdsClient> = (0..=STREAMS).map(subscribe).collect();
     let during = flips(load, phases.attack).await;
-    // All clients of this port have the same address.
-    let (open, cost) = (streams.len() as u64, Cost { sources: 1, ..meter.cost() });
+    // Only processes on the machine of discovery can be clients of this port.
+    let open = streams.len() as u64;
+    let cost = Cost { sources: open, ..meter.cost() };
     drop(streams);
     let after = flips(load, phases.quiet).await;
     Measurement {

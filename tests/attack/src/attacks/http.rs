@@ -100,7 +100,8 @@ impl HttpListener {
     }
 
     fn upgrades(&self) -> Vec<HostileClients> {
-        let path = format!("/.well-known/masque/udp/{}/1/", "a".repeat(4000));
+        // Envoy logs the path of `connect-udp` if it does not name a target.
+        let path = format!("/{}", "a".repeat(4000));
         let upgrade = |protocol: &str, more: &str| {
             let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", "b".repeat(2000));
             format!("{head}Connection: Upgrade\r\nUpgrade: {protocol}\r\n{more}\r\n").into_bytes()

@@ -13,12 +13,12 @@ use kit::sidecar::{Builder, Sidecar};
 use serde_json::json;
 
 use super::http::HttpListener;
-use super::{PROBE_TIMEOUT, Strength, get, is_many, keep_alive, web_page};
+use super::{FEW, PROBE_TIMEOUT, Strength, get, keep_alive, of_size, web_page};
 use crate::addresses;
 use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
-use crate::measurement::{Measurement, Phases, Row, Scenario, measure};
+use crate::measurement::{Measurement, Phases, Row, Scenario, measure, sources};
 use crate::request::Expectation;
 
 /// The row of kubelet's hooks.
@@ -222,8 +222,7 @@ pub async fn run(
 ) {
     for (size, many) in [("few", false), ("many", true)] {
         let pod = Pod::start(&format!("attack-{form}-{size}"), form).await;
-        let attacks = pod.attacks(extent, strength).into_iter();
-        for (name, hostile) in attacks.filter(|(_, hostile)| is_many(hostile) == many) {
+        for (name, hostile) in of_size(pod.attacks(extent, strength), many, |(_, hostile)| hostile) {
             done(pod.attack(form, name, hostile, phases).await);
         }
     }
@@ -237,10 +236,12 @@ pub async fn run_other_ports(strength: Strength, phases: Phases, mut done: impl 
         ("15090", HttpListener::get(pod.at(15090), METRICS)),
     ];
     for (port, listener) in ports {
-        for (name, hostile) in listener.attacks(strength) {
+        let attacks =
+            [false, true].map(|many| of_size(listener.attacks(strength), many, |(_, hostile)| hostile));
+        for (name, hostile) in attacks.into_iter().flatten() {
             let mut honest = vec![get("kubelet, sidecar", pod.node, pod.at(15021), "/healthz/ready")];
             // Scrapers at 24 addresses or more can block others: a known limit.
-            if port != "15090" || !is_many(&hostile) {
+            if port != "15090" || sources(&hostile) <= FEW {
                 honest.push(scraper(pod.at(15090), "\nenvoy_server_live"));
             }
             done(measure(pod.scenario(port, name.to_owned(), honest, hostile), phases).await);
@@ -259,7 +260,9 @@ async fn stats_of_envoy(strength: Strength, phases: Phases, mut done: impl FnMut
     let log = envoy::folder(name).join("envoy.log");
     let attacked = Arc::new(Attacked::new(vec![("Envoy", pod.envoy.pid())], log, LIMIT));
     let address = SocketAddr::new(ip, 15090);
-    for (attack, hostile) in HttpListener::get(address, METRICS).attacks(strength) {
+    let listener = HttpListener::get(address, METRICS);
+    let attacks = [false, true].map(|many| of_size(listener.attacks(strength), many, |(_, hostile)| hostile));
+    for (attack, hostile) in attacks.into_iter().flatten() {
         let scenario = Scenario {
             listener: "Envoy without an agent, 15090".to_owned(),
             attack: attack.to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kit::net;
 
 use super::http::HttpListener;
-use super::{LIVE, LIVE_BAR, Strength, health_checks, is_many, keep_alive};
+use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, of_size};
 use crate::addresses;
 use crate::cost::Attacked;
 use crate::honest::HonestClient;
@@ -34,8 +34,8 @@ pub async fn run(strength: Strength, phases: Phases, mut done: impl FnMut(Measur
     for (name, many) in [("attack-webhook", false), ("attack-webhook-many", true)] {
         let webhook = Webhook::start(name, &[]).await;
         let attacked = attacked(&webhook);
-        let attacks = attacks(&webhook, strength).into_iter();
-        for (port, name, hostile) in attacks.filter(|(_, _, hostile)| is_many(hostile) == many) {
+        let attacks = of_size(attacks(&webhook, strength), many, |(_, _, hostile)| hostile);
+        for (port, name, hostile) in attacks {
             let listener = format!("webhook {port}");
             done(measure(scenario(listener, name, honest(&webhook), hostile, &attacked), phases).await);
         }

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use super::{SECURE, attacked, scenario};
 use crate::addresses;
 use crate::attacks::http::HttpListener;
-use crate::attacks::{Strength, health_checks, is_many};
+use crate::attacks::{Strength, health_checks, of_size};
 use crate::hostile::{Holder, HostileClients, Then};
 use crate::http2::{Request, closed_window};
 use crate::measurement::{Measurement, Phases, measure};
@@ -38,8 +38,7 @@ pub(super) async fn run(
     mut done: impl FnMut(Measurement),
 ) {
     let attacked = attacked(load);
-    let attacks = attacks(load, strength).into_iter();
-    for (attack, hostile) in attacks.filter(|(_, hostile)| is_many(hostile) == many) {
+    for (attack, hostile) in of_size(attacks(load, strength), many, |(_, hostile)| hostile) {
         let newcomers = vec![
             Newcomer::new(ENVOYS, Kind::Envoy, &load.settings),
             Newcomer::new(AGENTS, Kind::Agent, &load.settings),
