@@ -101,7 +101,13 @@ impl Envoy {
         let child = launcher::command(&version.binary())
             .arg("--config-path")
             .arg(&file)
-            .args(["--disable-hot-restart", "--log-level", "warning", "--component-log-level", "wasm:info"])
+            .args([
+                "--disable-hot-restart",
+                "--log-level",
+                "warning",
+                "--component-log-level",
+                "wasm:info,misc:error",
+            ])
             .args(["--concurrency", &workers.to_string()])
             .args(flags)
             .stdin(Stdio::null())
