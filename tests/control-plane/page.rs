@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use kit::wait;
 use serde_json::Value;
 
 use crate::discovery_support::Discovery;
+use crate::webhook_support::connect_from;
 
 /// Number of machines of the large mesh. A unit test of the rows has more: a debug build reads the
 /// documents slowly.
@@ -127,6 +129,26 @@ async fn the_page_is_protected() {
         (release, &local, 200),
     ] {
         assert_eq!(get(&discovery, request, lines).await.status, status, "{request} {lines:?}");
+    }
+}
+
+/// What a proxy on this machine has captured arrives from 127.0.0.6, on behalf of any client.
+#[tokio::test]
+async fn clients_of_other_machines_neither_read_nor_release() {
+    let discovery = Discovery::start("page-remote", &[]);
+    wait::until("discovery is ready", async || get(&discovery, "GET /", LOCAL).await.status == 200).await;
+    for request in [
+        "GET /",
+        "GET /events",
+        "GET /debug/workloads/history?namespace=shop&name=none",
+        "GET /debug/workloads",
+        "POST /debug/workloads/release",
+    ] {
+        let mut stream = connect_from([127, 0, 0, 6], discovery.monitoring).expect("a connection");
+        write!(stream, "{request} HTTP/1.1\r\n{LOCAL}X-App-Health-Change: 1\r\n\r\n").expect("a request");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer.as_slice(), b"HTTP/1.1 403", "{request}");
     }
 }
 
