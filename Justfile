@@ -4,6 +4,7 @@ set positional-arguments
 
 deny_version := "0.20.2"
 cargo_fuzz_version := "0.13.1"
+cargo_mutants_version := "27.1.0"
 cargo_deb_version := "3.8.0"
 cargo_cyclonedx_version := "0.5.9"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
@@ -386,6 +387,15 @@ test-browser *names: _leftovers build _envoy _browser
 fuzz target seconds="60": _filters _cargo-fuzz
     @mkdir -p target/fuzz-found/{{ target }}
     RUSTUP_TOOLCHAIN=nightly .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz run --fuzz-dir tests/fuzz/libfuzzer --target-dir target/fuzz {{ target }} target/fuzz-found/{{ target }} tests/fuzz/corpus/{{ target }} -- -max_total_time={{ seconds }}
+
+# Change the code in one place at a time, and fail if no test notices: ./justw mutants pacing probe; --shard 0/8 tests a part, --in-diff FILE what a diff changes
+[group('test')]
+mutants *arguments: _cargo-mutants
+    @{{ python }} packaging/mutants.py .tools/cargo-mutants-{{ cargo_mutants_version }}/bin/cargo-mutants "$@"
+
+# cargo-mutants is built from source, once for each version
+_cargo-mutants:
+    @test -x .tools/cargo-mutants-{{ cargo_mutants_version }}/bin/cargo-mutants || cargo install --locked --quiet cargo-mutants --version {{ cargo_mutants_version }} --root .tools/cargo-mutants-{{ cargo_mutants_version }} --target-dir target/cargo-mutants
 
 # cargo-fuzz is built from source, once for each version
 _cargo-fuzz:

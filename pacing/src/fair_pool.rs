@@ -120,9 +120,7 @@ impl<K: Clone + Ord, T> FairPool<K, T> {
         let number = self.next;
         self.next += 1;
         self.used += amount;
-        if amount > 0 {
-            *self.amounts.entry(source.clone()).or_default() += amount;
-        }
+        *self.amounts.entry(source.clone()).or_default() += amount;
         self.members.insert(number, Member { source, amount, idle: Some(idle), data });
         number
     }

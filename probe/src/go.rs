@@ -8,3 +8,6 @@ pub fn parse_bool(text: &str) -> Option<bool> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

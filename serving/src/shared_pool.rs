@@ -107,3 +107,6 @@ impl Drop for Slot {
         self.evict();
     }
 }
+
+#[cfg(test)]
+mod tests;

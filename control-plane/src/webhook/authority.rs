@@ -98,9 +98,10 @@ impl Authority {
         let mut params = CertificateParams::new(names.to_vec()).map_err(error)?;
         params.distinguished_name = distinguished_name(names.first().map_or("app-health", String::as_str));
         params.not_before = now - BACKDATE;
-        let end = not_after(self.current.certificate.as_bytes()).unwrap_or(i64::MAX);
-        params.not_after = (now + LEAF_VALIDITY)
-            .min(OffsetDateTime::from_unix_timestamp(end).unwrap_or(now + LEAF_VALIDITY));
+        let end = now + LEAF_VALIDITY;
+        let end_of_ca = not_after(self.current.certificate.as_bytes());
+        let end_of_ca = end_of_ca.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok());
+        params.not_after = end_of_ca.map_or(end, |end_of_ca| end.min(end_of_ca));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate().map_err(error)?;

@@ -59,3 +59,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_new_maximum_applies_from_the_next_delay_on() {
+    let mut backoff = Backoff::new(FIRST, MAX);
+    assert_eq!((next(&mut backoff), next(&mut backoff)), (500, 1000));
+    backoff.set_max(Duration::from_secs(1));
+    assert_eq!(next(&mut backoff), 1000);
+    backoff.set_max(MAX);
+    assert_eq!(next(&mut backoff), 4000, "the failures are counted");
+}

@@ -13,3 +13,14 @@ fn sources() {
         assert_eq!(source(first) == source(second), same, "{first} {second}");
     }
 }
+
+#[test]
+fn a_source_is_shown_as_an_address_or_a_network() {
+    for (address, shown) in [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+    ] {
+        assert_eq!(Source::from(address.parse::<IpAddr>().unwrap()).to_string(), shown);
+    }
+}

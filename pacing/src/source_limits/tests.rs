@@ -48,3 +48,17 @@ fn sources_that_are_open_or_lack_tokens_are_remembered() {
     assert_eq!((limits.take(&1, seconds(0)), limits.take(&1, seconds(0))), (Ok(()), Ok(())));
     assert_eq!(limits.take(&1, seconds(0)), Err(Exceeded::Rate));
 }
+
+/// Each address of an attacker has a state until it has its tokens again.
+#[test]
+fn the_memory_for_many_sources_is_bounded() {
+    let mut limits = limits();
+    for source in 0..20_000_u32 {
+        let name: &'static str = Box::leak(source.to_string().into_boxed_str());
+        assert_eq!(limits.take(&name, Duration::from_millis(source.into())), Ok(()));
+        assert_eq!(limits.open(&name, Duration::from_millis(source.into())), Ok(()));
+        limits.close(&name);
+    }
+    let states = format!("{limits:?}").matches("SourceState").count();
+    assert!(states <= 2048, "{states} states");
+}

@@ -171,3 +171,20 @@ proptest! {
         prop_assert_eq!(read(&serde_json::Value::from(json).to_string()), Ok(probers));
     }
 }
+
+#[test]
+fn at_most_1_mib() {
+    let parse = |bytes: usize| {
+        let (ports, text) = (crate::ProxyPorts::default(), " ".repeat(bytes));
+        AppProbers::parse(&text, &ports, &mut Vec::new()).map_err(|error| error.to_string())
+    };
+    assert_eq!(parse(1 << 20), Ok(AppProbers::default()));
+    assert!(parse((1 << 20) + 1).is_err_and(|error| error.contains("1 MiB")));
+}
+
+#[test]
+fn a_table_can_be_collected() {
+    let probers = read(r#"{"/app-health/app/livez": {"tcpSocket": {"port": 1}}}"#).expect("a table");
+    let entries = probers.iter().map(|(path, prober)| (path.clone(), prober.clone()));
+    assert_eq!(entries.collect::<AppProbers>(), probers);
+}

@@ -47,6 +47,7 @@ fn serving_statuses() {
         (b"\x08\x01\x08\x02", Reason::GrpcNotServing),
         // A varint may be longer than needed; only the low 32 bits of an enum count.
         (b"\x08\x81\x00", Reason::Ok),
+        (b"\x08\x81\x01", Reason::GrpcUnknown),
         (b"\x08\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", Reason::Ok),
         (b"\x08\x81\x80\x80\x80\x10", Reason::Ok),
         // The varint of a tag may be longer than needed, too.
@@ -140,7 +141,7 @@ fn truncated_bodies_are_rejected() {
         (7, Reason::Ok),
         (8, Reason::GrpcError),
         (6, Reason::GrpcError),
-        (MAX_RESPONSE_BYTES + 1, Reason::GrpcError),
+        ((16 << 10) + 1, Reason::GrpcError),
     ] {
         let answer =
             GrpcResponse { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length, body: &body };

@@ -85,3 +85,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn kinds_have_kubelets_names() {
+    let names = |kinds: &[super::ProbeKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
+    assert_eq!(names(&super::ProbeKind::PROBES), ["liveness", "readiness", "startup"]);
+    assert_eq!(names(&super::ProbeKind::HOOKS), ["preStop", "postStart"]);
+}

@@ -360,3 +360,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn each_kind_has_one_port() {
+    for kind in HandlerKind::ALL {
+        let ports = kind.fields().iter().filter(|field| field.is_port()).count();
+        assert_eq!(ports, 1, "{}", kind.name());
+    }
+    let fields = |kind: HandlerKind| kind.kubernetes_fields().map(|field| field.name()).collect::<Vec<_>>();
+    assert_eq!(fields(HandlerKind::Grpc), ["port", "service"], "mode is in no version of Kubernetes");
+}
+
+#[test]
+fn only_an_http_get_declares_headers() {
+    let http = accepted(r#"{"httpGet":{"port":8080,"path":"/x"}}"#);
+    assert_eq!(http.http_get().map(|http| http.port), Some(8080));
+    assert_eq!(accepted(r#"{"tcpSocket":{"port":8080}}"#).http_get(), None);
+}

@@ -25,3 +25,12 @@ fn words_and_statuses_are_unique() {
     assert_eq!(statuses.len(), failures.len(), "the status identifies the failure");
     assert!(!statuses.iter().any(|status| (200..400).contains(status)), "kubelet must count it as a failure");
 }
+
+#[test]
+fn kubelet_counts_few_as_a_success_and_clients_cause_few() {
+    let words = |is: fn(Reason) -> bool| {
+        Reason::ALL.into_iter().filter(|reason| is(*reason)).map(Reason::word).collect::<Vec<_>>()
+    };
+    assert_eq!(words(Reason::is_success), ["ok", "ok_redirect"]);
+    assert_eq!(words(Reason::is_client_error), ["bad_request", "forbidden", "unknown_probe", "method"]);
+}

@@ -386,3 +386,16 @@ proptest! {
         prop_assert_eq!(text(&Url::probe(Scheme::Http, AUTHORITY, &target).request_target()), target);
     }
 }
+
+#[test]
+fn a_scheme_begins_with_a_letter() {
+    for (text, expected) in [
+        ("svn+2-a.b:x", Some(("svn+2-a.b", "x"))),
+        ("1a:x", Some(("", "1a:x"))),
+        ("/a:x", Some(("", "/a:x"))),
+        (":x", None),
+    ] {
+        let expected = expected.map(|(scheme, rest): (&str, &str)| (scheme.as_bytes(), rest.as_bytes()));
+        assert_eq!(super::scheme(text.as_bytes()), expected, "{text}");
+    }
+}

@@ -116,3 +116,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -217,3 +217,60 @@ async fn a_kept_connection_has_timeouts() {
     let ended = timeout(long, idle.read(&mut end)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)) && start.elapsed() > short * 2, "{:?}", start.elapsed());
 }
+
+#[tokio::test]
+async fn reserved_slots_serve_only_their_paths() {
+    let (listener, address) = listen();
+    let reserved = Reserved { connections: 2, paths: &["/live"] };
+    let release = CancellationToken::new();
+    let held = release.clone();
+    let handler = move |request: HttpRequest| {
+        let held = held.clone();
+        async move {
+            if request.path() == "/a" {
+                held.cancelled().await;
+            }
+            text(StatusCode::OK, "")
+        }
+    };
+    let server = named(Limits { connections: 1, reserved, ..LIMITS });
+    tokio::spawn(serve(listener, Plaintext, server, Stages::default(), handler));
+    let busy = tokio::spawn(async move { send(address, REQUEST).await });
+    // The only slot is taken as soon as one of these needs a reserved one.
+    let other = b"GET /b HTTP/1.1\r\nhost: x\r\n\r\n";
+    let refused = async { while !send(address, other).await.starts_with("HTTP/1.1 503") {} };
+    timeout(Duration::from_secs(20), refused).await.unwrap();
+    assert!(send(address, b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n").await.starts_with("HTTP/1.1 200"));
+    release.cancel();
+    assert!(busy.await.unwrap().starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn requests_and_closed_connections_are_counted() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = ServerMetrics::registered(&mut registry);
+    let (listener, address) = listen();
+    let limits = Limits { response: Duration::from_millis(50), head: Duration::from_millis(200), ..LIMITS };
+    let server = Server { metrics, ..named(limits) };
+    tokio::spawn(serve(listener, Plaintext, server, Stages::default(), path));
+    for path in ["/a", "/b"] {
+        send(address, format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await;
+    }
+    send(address, b"GET").await;
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        "requests_total{server=\"test\",path=\"/a\",code=\"200\"} 1",
+        "requests_total{server=\"test\",path=\"other\",code=\"200\"} 1",
+        "connections_closed_total{server=\"test\",reason=\"head_timeout\"} 1",
+        "connections{server=\"test\"} 0",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn refusals_have_words() {
+    use super::connections::Refused;
+    assert_eq!([Refused::Full, Refused::Rate].map(Refused::word), ["full", "rate"]);
+}

@@ -39,6 +39,7 @@ fn report_round_trip() {
 fn reports_of_a_newer_agent() {
     for (field, value, expected) in [
         ("generation", json!(7.0), report()),
+        ("epoch", json!("e".repeat(64)), HealthReport { epoch: "e".repeat(64), ..report() }),
         ("reason", json!("NewWord"), HealthReport { reason: "NewWord".into(), ..report() }),
         ("message", json!("a\u{7}\n"), HealthReport { message: "a\\x07\\x0a".into(), ..report() }),
         ("sinceMs", json!(null), HealthReport { since_ms: 0, ..report() }),

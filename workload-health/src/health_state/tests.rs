@@ -196,3 +196,32 @@ proptest! {
         prop_assert_eq!(state.verdict().generation, 0);
     }
 }
+
+#[test]
+fn a_drain_can_be_reversed_and_a_termination_cannot() {
+    let mut state = HealthState::new(Some(thresholds(1, 2)));
+    assert_eq!((run(&mut state, "+-"), state.counters(), state.resume()), ("Hh".into(), (0, 1), None));
+    assert!(!state.is_final());
+    state.shut_down(Shutdown::Draining).expect("a transition");
+    assert!(state.is_final());
+    let resumed = state.resume().expect("a transition");
+    assert_eq!((resumed.from, resumed.to), (State::Unhealthy, State::Unknown));
+    assert_eq!(state.verdict().reason, HealthReason::AwaitingVerdict);
+    assert_eq!((state.is_final(), run(&mut state, "--"), state.resume()), (false, "uB".into(), None));
+    state.shut_down(Shutdown::Terminating).expect("a transition");
+    assert_eq!((state.resume(), state.is_final()), (None, true));
+}
+
+#[test]
+fn a_partial_series_counts_towards_its_threshold() {
+    let mut state = HealthState::new(Some(thresholds(3, 3)));
+    for (outcomes, counters) in [("++", (2, 0)), ("-", (0, 1)), ("-", (0, 2)), ("-", (0, 0)), ("+", (1, 0))] {
+        run(&mut state, outcomes);
+        assert_eq!(state.counters(), counters, "after {outcomes}");
+    }
+}
+
+#[test]
+fn states_are_shown_as_words() {
+    assert_eq!(State::ALL.map(|state| state.to_string()), ["Unknown", "Healthy", "Unhealthy"]);
+}

@@ -150,6 +150,7 @@ fn request_paths() {
         ("//other/x", "//other/x"),
         ("a:b", "/a:b"),
         ("/go?to=http://x/", "/go?to=http://x/"),
+        ("1a://x", "/1a://x"),
     ] {
         assert_eq!(http(&json!({"port": 1, "path": declared})).path, sent, "{declared}");
     }
@@ -374,5 +375,34 @@ proptest! {
         if let Some(probe) = probe {
             prop_assert_eq!(WorkloadProbe::parse(&probe.to_json()).map(|checked| checked.value), Ok(probe));
         }
+    }
+}
+
+#[test]
+fn limits_are_inclusive() {
+    let path = format!("/{}", "a".repeat((8 << 10) - 1));
+    assert_eq!(http(&json!({"port": 1, "path": path})).path, path);
+    let headers = |count: usize, bytes: usize| {
+        let header = json!({"name": "a", "value": " ".repeat(bytes / count - 1)});
+        http(&json!({"port": 1, "httpHeaders": vec![header; count]})).headers.len()
+    };
+    assert_eq!((headers(100, 1000), headers(1, 16 << 10)), (100, 1));
+    let timing = json!({"timeoutSeconds": 10, "periodSeconds": 10, "tcpSocket": {"port": 1}});
+    assert_eq!(accepted(&timing, &[]).timeout, Duration::from_secs(10));
+}
+
+#[test]
+fn headers_are_written_if_there_are_any() {
+    let header = json!({"name": "X-Probe", "value": "a b"});
+    let declared = json!({"httpGet": {"port": 1, "httpHeaders": [header]}});
+    assert_eq!(accepted(&declared, &[]).to_json()["httpGet"]["httpHeaders"], json!([header]));
+    assert_eq!(accepted(&json!({"httpGet": {"port": 1}}), &[]).to_json()["httpGet"].get("httpHeaders"), None);
+}
+
+#[test]
+fn values_in_errors_are_cut_at_64_bytes() {
+    for (length, shown) in [(62, format!("\"{}\"", "a".repeat(62))), (63, format!("\"{}...", "a".repeat(63)))] {
+        let line = format!(".periodSeconds: expected a whole number, got {shown}");
+        check_rejected(json!({"periodSeconds": "a".repeat(length), "tcpSocket": {"port": 1}}), &[&line]);
     }
 }

@@ -33,3 +33,10 @@ async fn a_unix_socket_is_private_and_replaces_a_stale_one() {
     assert!(folder.join("f").exists(), "a regular file is not removed");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn only_peers_with_an_address_have_a_source() {
+    let address: SocketAddr = "192.0.2.1:1".parse().unwrap();
+    assert_eq!(Peer::Tcp(address).source(), Some(address.ip().into()));
+    assert_eq!(Peer::Unix.source(), None);
+}

@@ -39,7 +39,20 @@ fn final_report_after_a_drain() {
             (71.0, Input::Opened, &[]),
         ],
     );
-    assert_eq!(reporter.next_due(), None);
+    assert_eq!((reporter.next_due(), reporter.is_done()), (None, true));
+}
+
+#[test]
+fn a_report_is_the_final_one_only_after_the_request_to_shut_down() {
+    let reporter = check(
+        healthy(1),
+        &[
+            (0.0, Input::Opened, &["istio true"]),
+            (1.0, terminating(2), &["istio false Terminating"]),
+            (2.0, Input::Shutdown, &["delivered"]),
+        ],
+    );
+    assert!(!reporter.is_done(), "the stream may still end in order");
 }
 
 #[test]

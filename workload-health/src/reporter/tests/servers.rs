@@ -138,3 +138,42 @@ fn pushed_probes() {
         ],
     );
 }
+
+#[test]
+fn the_newest_state_waits_for_its_acknowledgement() {
+    let until_sent = [(0.0, Input::Opened, &["istio true"] as &[&str]), (0.2, hello(7), &["1/ProbeSucceeded"])];
+    let sent = check(healthy(1), &until_sent);
+    assert_eq!((sent.unacknowledged(), sent.session()), (Some(secs(0.2)), Some(7)));
+    let [opened, greeted] = until_sent;
+    let acknowledged = check(healthy(1), &[opened.clone(), greeted.clone(), (0.3, acked(1), &[])]);
+    assert_eq!(acknowledged.unacknowledged(), None);
+    let newer = [
+        opened.clone(),
+        greeted.clone(),
+        (0.3, unhealthy(2), &["2/HttpStatus"] as &[&str]),
+        (0.4, acked(1), &[]),
+    ];
+    assert_eq!(check(healthy(1), &newer).unacknowledged(), Some(secs(0.2)), "an older state was acknowledged");
+    // A server without acknowledgements: none is expected once no hello has arrived for some seconds.
+    let reconnected =
+        [opened, greeted, (0.3, Input::Closed, &[] as &[&str]), (0.4, Input::Opened, &["istio true"])];
+    let reporter = check(healthy(1), &reconnected);
+    assert_eq!((reporter.unacknowledged(), reporter.session()), (Some(secs(0.2)), None));
+    let [first, second, third, fourth] = reconnected;
+    let repeated = [first, second, third, fourth, (5.4, Input::Tick, &["istio true again"] as &[&str])];
+    assert_eq!(check(healthy(1), &repeated).unacknowledged(), None);
+}
+
+#[test]
+fn a_server_is_unresponsive_only_after_a_second_report() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Opened, &["istio true"]),
+            (0.0, hello(7), &["1/ProbeSucceeded"]),
+            (10.0, Input::Tick, &["1/ProbeSucceeded again"]),
+            (12.0, healthy(1), &[]),
+            (20.0, Input::Tick, &["unresponsive"]),
+        ],
+    );
+}
