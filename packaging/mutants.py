@@ -71,7 +71,7 @@ def run(program, crate, options):
     """Runs cargo-mutants and returns its outcomes as pairs of a mutant's name and what became of it."""
     output = ROOT / "target/mutants" / crate
     command = [program, "mutants", "--in-place", f"--dir={TREE}", f"--package={crate}", *CRATES[crate]]
-    command += [f"--output={output}", "--colors=never", *options, "--", "--lib"]
+    command += [f"--output={output}", "--colors=never", "--cargo-arg=--lib", *options]
     # The same random cases in each run; line numbers of panics are not needed.
     environment = {**os.environ, "PROPTEST_RNG_SEED": "1", "CARGO_PROFILE_DEV_DEBUG": "0"}
     ended = subprocess.run(command, cwd=TREE, env=environment)

@@ -70,3 +70,6 @@ impl FromIterator<String> for Names {
         set
     }
 }
+
+#[cfg(test)]
+mod tests;
