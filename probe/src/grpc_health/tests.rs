@@ -137,12 +137,9 @@ fn trailing_bytes_shorter_than_a_frame_are_ignored() {
 #[test]
 fn truncated_bodies_are_rejected() {
     let body = frame(b"\x08\x01");
-    for (body_length, expected) in [
-        (7, Reason::Ok),
-        (8, Reason::GrpcError),
-        (6, Reason::GrpcError),
-        ((16 << 10) + 1, Reason::GrpcError),
-    ] {
+    for (body_length, expected) in
+        [(7, Reason::Ok), (8, Reason::GrpcError), (6, Reason::GrpcError), ((16 << 10) + 1, Reason::GrpcError)]
+    {
         let answer =
             GrpcResponse { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length, body: &body };
         assert_eq!(answer.reason(), expected, "{body_length}");

@@ -401,7 +401,8 @@ fn headers_are_written_if_there_are_any() {
 
 #[test]
 fn values_in_errors_are_cut_at_64_bytes() {
-    for (length, shown) in [(62, format!("\"{}\"", "a".repeat(62))), (63, format!("\"{}...", "a".repeat(63)))] {
+    for (length, shown) in [(62, format!("\"{}\"", "a".repeat(62))), (63, format!("\"{}...", "a".repeat(63)))]
+    {
         let line = format!(".periodSeconds: expected a whole number, got {shown}");
         check_rejected(json!({"periodSeconds": "a".repeat(length), "tcpSocket": {"port": 1}}), &[&line]);
     }

@@ -94,7 +94,8 @@ fn the_authority_round_trips_as_json() {
 #[test]
 fn each_ca_has_its_own_name() {
     let name = |authority: &Authority| {
-        let (_, pem) = x509_parser::pem::parse_x509_pem(authority.current.certificate.as_bytes()).expect("PEM");
+        let (_, pem) =
+            x509_parser::pem::parse_x509_pem(authority.current.certificate.as_bytes()).expect("PEM");
         pem.parse_x509().expect("a certificate").subject().to_string()
     };
     let [first, second] = [0, 1].map(|day| name(&Authority::new(at(day)).expect("an authority")));

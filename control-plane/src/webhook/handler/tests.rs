@@ -50,7 +50,8 @@ async fn send(address: SocketAddr, last: u8, length: usize) -> TcpStream {
     socket.bind(([127, 0, 0, last], 0).into()).expect("loopback");
     let mut stream = socket.connect(address).await.expect("a connection");
     let head = "POST /inject HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
-    let request = format!("{head}content-length: {length}\r\n\r\n{review}{}", " ".repeat(length - review.len()));
+    let request =
+        format!("{head}content-length: {length}\r\n\r\n{review}{}", " ".repeat(length - review.len()));
     // A connection that is refused may be closed already.
     let _ = stream.write_all(request.as_bytes()).await;
     stream
@@ -103,7 +104,11 @@ fn a_body_under_review_keeps_its_memory() {
         until(|| handler.shared.turn.available_permits() == 0).await;
         assert_eq!(status(send(address, 2, LARGE).await).await, "HTTP/1.1 503");
         assert_eq!(handler.shared.body_memory.used(), LARGE);
-        assert_eq!(status(send(address, 2, 1000).await).await, "HTTP/1.1 200", "small reviews need no thread");
+        assert_eq!(
+            status(send(address, 2, 1000).await).await,
+            "HTTP/1.1 200",
+            "small reviews need no thread"
+        );
         drop(end);
         held.await.expect("no panic").expect_err("the sender was dropped");
         assert_eq!(status(reviewed).await, "HTTP/1.1 200");
@@ -162,6 +167,10 @@ async fn a_known_api_server_has_memory_that_no_other_client_gets() {
             assert!(slot.grow(total).is_ok() && slot.grow(1).is_err(), "{is_known} {total}");
         }
         let is_single = |length: usize| length >= handler.shared.single;
-        assert_eq!((is_single(0), is_single(64 << 10)), (is_known, true), "others are reviewed one at a time");
+        assert_eq!(
+            (is_single(0), is_single(64 << 10)),
+            (is_known, true),
+            "others are reviewed one at a time"
+        );
     }
 }

@@ -141,7 +141,8 @@ fn pushed_probes() {
 
 #[test]
 fn the_newest_state_waits_for_its_acknowledgement() {
-    let until_sent = [(0.0, Input::Opened, &["istio true"] as &[&str]), (0.2, hello(7), &["1/ProbeSucceeded"])];
+    let until_sent =
+        [(0.0, Input::Opened, &["istio true"] as &[&str]), (0.2, hello(7), &["1/ProbeSucceeded"])];
     let sent = check(healthy(1), &until_sent);
     assert_eq!((sent.unacknowledged(), sent.session()), (Some(secs(0.2)), Some(7)));
     let [opened, greeted] = until_sent;
@@ -153,7 +154,11 @@ fn the_newest_state_waits_for_its_acknowledgement() {
         (0.3, unhealthy(2), &["2/HttpStatus"] as &[&str]),
         (0.4, acked(1), &[]),
     ];
-    assert_eq!(check(healthy(1), &newer).unacknowledged(), Some(secs(0.2)), "an older state was acknowledged");
+    assert_eq!(
+        check(healthy(1), &newer).unacknowledged(),
+        Some(secs(0.2)),
+        "an older state was acknowledged"
+    );
     // A server without acknowledgements: none is expected once no hello has arrived for some seconds.
     let reconnected =
         [opened, greeted, (0.3, Input::Closed, &[] as &[&str]), (0.4, Input::Opened, &["istio true"])];

@@ -40,3 +40,30 @@ fn only_resources_that_replace_all_others_stay_parts_of_their_message() {
     assert!(first.is_unique(), "all are replaced");
     assert_eq!(good.resources().keys().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
 }
+
+/// Returns the size of a response that removes these names, after the resources of `message`.
+fn size(resources: &[&str], removed: &[&str]) -> usize {
+    let mut message = BytesMut::new();
+    for name in resources {
+        let any = BytesMut::from(&b"\x12\x00"[..]);
+        let resource = ResourceRef { name, version: "1", any: &any };
+        let head = ResponseHead { type_url: "type", version: "1", nonce: "" };
+        message.extend_from_slice(&head.encode(Variant::Delta, [resource], []));
+    }
+    removed.iter().for_each(|name| put_bytes(&mut message, 6, name.as_bytes()));
+    Content::from(Response::parse(&message.freeze(), Variant::Delta).expect("a valid response")).size()
+}
+
+#[test]
+fn the_size_counts_each_name() {
+    assert_eq!(size(&[], &[]), 0);
+    for (short, long) in [
+        (size(&["a"], &[]), size(&["abc"], &[])),
+        (size(&[], &["a"]), size(&[], &["abc"])),
+        (size(&["a"], &["b"]), size(&["a"], &["bcd"])),
+    ] {
+        assert_eq!((long - short, short > 24), (2, true), "{short} {long}");
+    }
+    assert_eq!(size(&["a", "b"], &["c", "d"]), 2 * size(&["a"], &["c"]));
+    assert_eq!(size(&["a"], &["c"]), size(&["a"], &[]) + size(&[], &["c"]));
+}
