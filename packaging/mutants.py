@@ -36,7 +36,10 @@ CRATES = {
         "--file=serving/src/source_permits.rs",
         "--file=serving/src/local_request.rs",
         "--file=serving/src/log_limiter.rs",
-        "--file=serving/src/http_server/**",
+        "--file=serving/src/http_server/activity.rs",
+        "--file=serving/src/http_server/connection.rs",
+        "--file=serving/src/http_server/connections.rs",
+        "--file=serving/src/http_server/listener.rs",
         "--file=serving/src/grpc/**",
     ],
     "control-plane": [

@@ -211,12 +211,19 @@ async fn a_kept_connection_has_timeouts() {
     let ended = timeout(long / 2, slow.read(&mut end)).await.expect("the timeout of a head");
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");
 
-    let (address, ..) = server(Limits { head: short, response: short * 3, ..KEPT });
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = ServerMetrics::registered(&mut registry);
+    let (listener, address) = listen();
+    let server = Server { metrics, ..named(Limits { head: short, response: short * 3, ..KEPT }) };
+    tokio::spawn(serve(listener, Plaintext, server, Stages::default(), path));
     let start = Instant::now();
     let mut idle = TcpStream::connect(address).await.unwrap();
     ask(&mut idle).await;
     let ended = timeout(long, idle.read(&mut end)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)) && start.elapsed() > short * 2, "{:?}", start.elapsed());
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    assert!(!text.contains("connections_closed_total{"), "the response was read: {text}");
 }
 
 #[tokio::test]
@@ -254,14 +261,14 @@ async fn requests_and_closed_connections_are_counted() {
     let limits = Limits { response: Duration::from_millis(50), head: Duration::from_millis(200), ..LIMITS };
     let server = Server { metrics, ..named(limits) };
     tokio::spawn(serve(listener, Plaintext, server, Stages::default(), path));
-    for path in ["/a", "/b"] {
+    for path in ["/a", "/b", "/a"] {
         send(address, format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await;
     }
     send(address, b"GET").await;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for line in [
-        "requests_total{server=\"test\",path=\"/a\",code=\"200\"} 1",
+        "requests_total{server=\"test\",path=\"/a\",code=\"200\"} 2",
         "requests_total{server=\"test\",path=\"other\",code=\"200\"} 1",
         "connections_closed_total{server=\"test\",reason=\"head_timeout\"} 1",
         "connections{server=\"test\"} 0",
