@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{GrpcResponse, MAX_RESPONSE_BYTES, request_message};
+use super::{GrpcResponse, request_message};
 use crate::reason::Reason;
 
 const GRPC: &[u8] = b"application/grpc";
