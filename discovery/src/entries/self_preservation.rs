@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::entry::Entry;
 use super::{Before, DeletionReason, Entries, Preserved};
 use crate::objects::Key;
 
@@ -26,9 +27,11 @@ impl Entries {
         }
     }
 
-    /// Deletes a disconnected entry that no snapshot needs.
+    /// Deletes a disconnected entry that no snapshot needs. Its agent may have moved to another instance
+    /// since it was lost here.
     pub(super) fn delete_unless_needed(&mut self, key: &Key) {
-        let Some(entry) = self.entries.get(key).filter(|entry| !entry.session.is_connected()) else { return };
+        let is_lost = |entry: &&Entry| !entry.session.is_connected() && self.ownership.owns(&entry.record);
+        let Some(entry) = self.entries.get(key).filter(is_lost) else { return };
         if self.snapshot_needs.contains(key, &entry.retention) {
             self.snapshot_needs.await_snapshot(key);
         } else {

@@ -118,17 +118,30 @@ fn put(current: &Value, record: &Record, replica: &ReplicaContext, applied: Appl
     if record.auto.is_some() != object::is_auto(current) {
         return Step::OwnedByOther;
     }
-    if !applied.main
-        && let Some(object) = object::updated(current, record, !applied.spec)
-    {
-        return Step::Send(Request::Replace(object));
-    }
-    if !applied.status
-        && let Some(object) = object::with_status(current, record)
+    let main = || object::updated(current, record, !applied.spec).filter(|_| !applied.main);
+    let status = || object::with_status(current, record).filter(|_| !applied.status);
+    if needs_status_first(current, record)
+        && let Some(object) = status()
     {
         return Step::Send(Request::ReplaceStatus(object));
     }
-    Step::UpToDate
+    if let Some(object) = main() {
+        return Step::Send(Request::Replace(object));
+    }
+    status().map_or(Step::UpToDate, |object| Step::Send(Request::ReplaceStatus(object)))
+}
+
+/// True if the metadata without the condition would remove the endpoint from the other replicas, which see
+/// the object between the two writes. A new session is always written first, because it says which replica
+/// owns the entry.
+fn needs_status_first(current: &Value, record: &Record) -> bool {
+    let known = object::record(current);
+    let is_checked = |record: &Record| record.auto.as_ref().is_some_and(|auto| auto.health_checks);
+    let is_explained = known.before.is_some() && record.before.is_none();
+    let becomes_checked = known.condition.is_none() && !is_checked(&known) && is_checked(record);
+    (is_explained || becomes_checked)
+        && known.session == record.session
+        && known.controller == record.controller
 }
 
 /// True if the desired state changes what other components act on, not only informative fields.

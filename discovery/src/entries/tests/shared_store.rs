@@ -217,3 +217,23 @@ fn entry_of_a_deleted_group_is_not_written_again() {
         ("wait 2", "delete, push | gone"),
     ]);
 }
+
+/// The agent was lost here and has moved to the other instance before a snapshot decided about the entry.
+#[test]
+fn entry_of_a_moved_agent_is_not_deleted_here() {
+    check(
+        Settings { keep_last_endpoint: true, ..shared() },
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("alive a b", "| served True/ProbeSucceeded"),
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 11", "write, push, push | removed Unknown/Disconnected"),
+            ("preserved", "| removed Unknown/Disconnected"),
+            ("observed app-health/b 2", "| removed Unknown/Disconnected"),
+            ("not preserved", "| removed Unknown/Disconnected"),
+        ],
+    );
+}

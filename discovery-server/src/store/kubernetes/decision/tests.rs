@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use crate::store::kubernetes::object;
 use crate::store::kubernetes::request::Request;
-use discovery::entries::{Auto, Condition, ConditionReason, Record, Status, Timestamp};
+use discovery::entries::{Auto, Before, Condition, ConditionReason, Record, Status, Timestamp};
 use discovery::objects::Key;
 
 /// `kind` is `auto` or `manual`; the resource version is always 5.
@@ -133,6 +133,31 @@ fn a_part_is_written_only_once() {
     };
     assert!(matches!(decide(true, false), Step::Send(Request::ReplaceStatus(_))));
     assert_eq!(decide(true, true), Step::UpToDate);
+}
+
+/// Between the two writes the other replicas see an object with the new metadata and the old condition, or
+/// the reverse. A machine that is healthy again must stay their endpoint.
+#[test]
+fn a_healthy_machine_is_an_endpoint_between_the_two_writes() {
+    let mut silent = there("auto", A, 4);
+    silent["metadata"]["annotations"]["app-health.io/before-unknown"] = "Served".into();
+    silent["status"]["conditions"] = json!([{
+        "type": "Healthy", "status": "Unknown", "reason": "AgentSilent",
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+    }]);
+    check(Some(silent.clone()), &put("auto", A, 4, "1"), "status");
+    check(Some(silent.clone()), &put("auto", A, 5, "1"), "replace");
+    let mut unchecked = there("auto", A, 4);
+    let DesiredState::Put(mut record) = put("auto", A, 4, "1") else { unreachable!("put returns Put") };
+    record.auto.as_mut().expect("an auto-registered entry").health_checks = true;
+    check(Some(unchecked.clone()), &DesiredState::Put(record.clone()), "status");
+    // The condition explains the endpoint already, so that the session is written first.
+    unchecked["status"] = silent["status"].clone();
+    check(Some(unchecked), &DesiredState::Put(record), "replace");
+    // A machine that becomes silent is an endpoint because of what it was before.
+    let DesiredState::Put(mut record) = put("auto", A, 4, "1") else { unreachable!("put returns Put") };
+    record.before = Some(Before::Served);
+    check(Some(there("auto", A, 4)), &DesiredState::Put(record), "replace");
 }
 
 #[test]
