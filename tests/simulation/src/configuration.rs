@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use discovery::objects::{
     Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec,
 };
+use discovery_server::store::kubernetes::object::HEALTH_CHECKS;
 use serde_json::{Value, json};
 use workload_health::WorkloadGroup;
 
@@ -76,11 +78,32 @@ impl Configuration {
                 let labels = BTreeMap::from([("app".to_owned(), GROUPS[0].to_owned())]);
                 let spec = Arc::new(Spec { address: address(*host), labels, ..Spec::default() });
                 let entry = ManualEntry { spec, annotations: BTreeMap::new(), health_checks: Some(true) };
-                config.entries.insert(Key::new(NAMESPACE, format!("vm-{host}")), Arc::new(entry));
+                config.entries.insert(manual_key(*host), Arc::new(entry));
             }
         }
         Arc::new(config)
     }
+}
+
+/// Returns the name of the cluster of a group's service.
+pub fn cluster(group: &str) -> String {
+    format!("outbound|80||{group}.test")
+}
+
+/// Returns the manual entry of a host as an object of the API server.
+pub fn manual_entry(host: usize, now: Duration) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+        "metadata": {
+            "name": manual_key(host).name, "namespace": NAMESPACE, "uid": format!("{host}-{now:?}"),
+            "annotations": { HEALTH_CHECKS: "true" },
+        },
+        "spec": { "address": address(host), "labels": { "app": GROUPS[0] } },
+    })
+}
+
+pub fn manual_key(host: usize) -> Key {
+    Key::new(NAMESPACE, format!("vm-{host}"))
 }
 
 pub fn address(host: usize) -> String {
@@ -89,11 +112,10 @@ pub fn address(host: usize) -> String {
 
 /// Returns the key of a machine's entry.
 pub fn key(machine: &MachinePlan) -> Key {
-    let name = match machine.group {
-        Some(group) => format!("{}-{}", GROUPS[group], address(machine.host)),
-        None => format!("vm-{}", machine.host),
-    };
-    Key::new(NAMESPACE, name)
+    match machine.group {
+        Some(group) => Key::new(NAMESPACE, format!("{}-{}", GROUPS[group], address(machine.host))),
+        None => manual_key(machine.host),
+    }
 }
 
 fn group(name: &str, probe: Option<ProbePlan>) -> Arc<Group> {

@@ -11,7 +11,7 @@ use workload_health::{HealthReason, State};
 use super::configuration;
 use super::plan::{GROUPS, Kind, MachinePlan};
 use super::process::{AgentClient, Process};
-use super::world::World;
+use super::world::{Client, Server, World};
 
 impl World {
     /// Compares the served endpoints with the expected ones.
@@ -19,14 +19,28 @@ impl World {
     /// # Errors
     /// Describes the first difference.
     pub fn compare(&self) -> Result<(), String> {
-        let Some(server) = &self.server else { return Err("no server is running".to_owned()) };
+        for (replica, server) in self.servers.iter().enumerate() {
+            let Some(server) = server else {
+                return Err(format!("final state: server {replica} is not running"));
+            };
+            self.compare_server(server).map_err(|text| {
+                if self.servers.len() == 1 { text } else { format!("{text}; at server {replica}") }
+            })?;
+        }
+        if self.invariants.moved() + Duration::from_secs(60) > self.now {
+            return Err(format!("final state: endpoints still change, at {:?}", self.invariants.moved()));
+        }
+        self.compare_envoys()
+    }
+
+    fn compare_server(&self, server: &Server) -> Result<(), String> {
         let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
         for (machine, plan) in self.plan.machines.iter().enumerate() {
             if !matches!(plan.kind, Kind::AppHealth | Kind::Istio) {
                 continue;
             }
             let key = configuration::key(plan);
-            let Some(expected) = self.expected(machine)? else { continue };
+            let Some(expected) = self.expected(machine, server)? else { continue };
             if server.snapshot.preserved().get(&key) == Some(&Preserved::Silent) {
                 self.check_preserved(machine)?;
                 continue;
@@ -56,10 +70,7 @@ impl World {
                 }
             }
         }
-        if self.invariants.moved() + Duration::from_secs(60) > self.now {
-            return Err(format!("final state: endpoints still change, at {:?}", self.invariants.moved()));
-        }
-        self.compare_envoys()
+        Ok(())
     }
 
     /// Checks that the endpoint of a machine may be preserved: at least three machines of its service
@@ -83,10 +94,12 @@ impl World {
 
     /// Compares the endpoints of each Envoy with the served ones.
     fn compare_envoys(&self) -> Result<(), String> {
-        let Some(server) = &self.server else { return Ok(()) };
         for (number, client) in self.clients.iter().enumerate() {
+            let Some(server) = self.server_of(client) else {
+                return Err(format!("final state: envoy {number} is not connected"));
+            };
             for (index, group) in GROUPS.iter().enumerate() {
-                let cluster = format!("outbound|80||{group}.test");
+                let cluster = configuration::cluster(group);
                 let is_member = |plan: &&MachinePlan| plan.group.map_or(index == 0, |it| it == index);
                 let members = self.plan.machines.iter().filter(is_member);
                 let members: BTreeMap<Key, String> = members
@@ -116,6 +129,12 @@ impl World {
         Ok(())
     }
 
+    /// Returns the server to which an Envoy is connected.
+    fn server_of(&self, client: &Client) -> Option<&Server> {
+        let run = self.network.server(client.stream?)?;
+        self.servers.iter().flatten().find(|server| server.run == run)
+    }
+
     /// Returns whether the object exists for which the machine registers.
     fn is_registered(&self, machine: usize) -> bool {
         let plan = &self.plan.machines[machine];
@@ -126,16 +145,15 @@ impl World {
     }
 
     /// Returns whether the machine has an entry that is not health-checked, and no agent has reported on it.
-    fn is_unreported(&self, machine: usize) -> bool {
+    fn is_unreported(&self, machine: usize, server: &Server) -> bool {
         let key = configuration::key(&self.plan.machines[machine]);
-        let Some(server) = &self.server else { return false };
         let views = server.entries.view(self.now - server.started);
         let view = views.iter().find(|view| view.name == key.name);
         view.is_some_and(|view| view.agent.is_none() && view.why == "not health-checked")
     }
 
     /// Returns whether the machine's endpoint must be served; `None`: both are allowed.
-    fn expected(&self, machine: usize) -> Result<Option<bool>, String> {
+    fn expected(&self, machine: usize, server: &Server) -> Result<Option<bool>, String> {
         let plan = &self.plan.machines[machine];
         if !self.is_registered(machine) {
             return Ok(Some(false));
@@ -151,7 +169,8 @@ impl World {
             // until an agent reports.
             let is_unchecked = |group: usize| {
                 let has_probe = self.configuration.groups[group].flatten().is_some();
-                !has_probe || (self.configuration.was_without_probe[group] && self.is_unreported(machine))
+                !has_probe
+                    || (self.configuration.was_without_probe[group] && self.is_unreported(machine, server))
             };
             let may_stay = is_there && plan.group.is_some_and(|group| keeps || is_unchecked(group));
             let is_preserved = plan.group.is_none() && keeps;

@@ -22,4 +22,10 @@ pub enum InjectedBug {
     StoreForgets,
     /// Istio agents do not reconnect after a lost stream.
     NeverReconnect,
+    /// Servers that share a store do not learn what the others write.
+    WatchEventsAreLost,
+    /// Servers take each server that ever ran for a live one.
+    LeasesNeverExpire,
+    /// Agents that stop cleanly send no final report.
+    NoFinalReport,
 }

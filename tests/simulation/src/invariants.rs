@@ -1,7 +1,7 @@
-//! Checks invariants after each step, by a second and much simpler model of the server.
+//! Checks invariants after each step, by a second and much simpler model of the servers.
 //!
-//! It records the reports, the open streams of the server, and the stored records, and compares
-//! them with what the server exposes.
+//! It records the reports, the open streams of the servers, and the stored records, and compares
+//! them with what each server exposes.
 
 mod shown;
 mod startup_grace;
@@ -38,8 +38,17 @@ pub struct Invariants {
     sent: Vec<Vec<HealthReport>>,
     states: BTreeMap<(u64, u64), State>,
     streams: BTreeMap<StreamId, Stream>,
-    seen: BTreeMap<Key, EntryState>,
+    /// What each server exposes.
+    seen: BTreeMap<(usize, Key), EntryState>,
+    /// When the streams and reports of an entry were last seen, by any server.
+    times: BTreeMap<Key, Times>,
     server_started: Duration,
+    /// The number of servers.
+    replicas: usize,
+    /// When a server last had a reason to remove the endpoint. The others learn it later.
+    removed: BTreeMap<Key, Duration>,
+    /// Start and end of the last time in which each server could not reach the API server.
+    isolated: Vec<(Duration, Duration)>,
     is_there: BTreeSet<Key>,
     /// The acknowledged session of each entry.
     acknowledged: BTreeMap<Key, u64>,
@@ -56,6 +65,7 @@ pub struct Invariants {
 #[derive(Debug)]
 struct Stream {
     machine: usize,
+    replica: usize,
     session: u64,
     has_reported: bool,
     /// Whether the stream belongs to this project's agent, or has received a report.
@@ -71,11 +81,24 @@ struct EntryState {
     /// Whether the order of reports cannot be checked: a hostile peer repeated one, or an old
     /// stream overtook a new one.
     order_unchecked: bool,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Times {
     /// When the last report was received, or the last stream that may report was opened.
     last_report_at: Duration,
     /// Since when no stream is open that may report, and since when no stream is open at all.
     no_reporter_since: Option<Duration>,
     no_stream_since: Option<Duration>,
+    /// The last time without a stream that may report: its start and its end.
+    gap: Option<(Duration, Duration)>,
+}
+
+impl Times {
+    /// Applies that a stream is open that may report.
+    fn end_gap(&mut self, now: Duration) {
+        self.gap = self.no_reporter_since.take().map(|since| (since, now)).or(self.gap);
+    }
 }
 
 impl Invariants {
@@ -97,7 +120,11 @@ impl Invariants {
             states: BTreeMap::new(),
             streams: BTreeMap::new(),
             seen: BTreeMap::new(),
+            times: BTreeMap::new(),
             server_started: Duration::ZERO,
+            replicas: plan.replicas,
+            removed: BTreeMap::new(),
+            isolated: vec![(Duration::ZERO, Duration::ZERO); plan.replicas],
             is_there: BTreeSet::new(),
             acknowledged: BTreeMap::new(),
             moved: Duration::ZERO,
@@ -150,22 +177,35 @@ impl Invariants {
         }
     }
 
-    pub fn server_started(&mut self, now: Duration) {
+    pub fn server_started(&mut self, now: Duration, replica: usize) {
         self.server_started = now;
-        self.streams.clear();
-        self.known.clear();
-        self.moving.clear();
-        self.seen.retain(|_, seen| seen.order_unchecked);
-        for (key, _) in self.machines.clone() {
-            let seen = self.seen.entry(key).or_default();
-            *seen = EntryState {
-                order_unchecked: seen.order_unchecked,
-                last_report_at: now,
-                no_reporter_since: Some(now),
-                no_stream_since: Some(now),
-                ..EntryState::default()
-            };
+        if self.replicas == 1 {
+            self.known.clear();
+            self.moving.clear();
         }
+        self.seen.retain(|(of, _), seen| *of != replica || seen.order_unchecked);
+        for (key, _) in self.machines.clone() {
+            let seen = self.seen.entry((replica, key.clone())).or_default();
+            *seen = EntryState { order_unchecked: seen.order_unchecked, ..EntryState::default() };
+            let times = self.times.entry(key).or_default();
+            if self.replicas == 1 {
+                *times = Times {
+                    last_report_at: now,
+                    no_reporter_since: Some(now),
+                    no_stream_since: Some(now),
+                    gap: None,
+                };
+            } else {
+                // The new server gives all agents time to connect.
+                times.no_reporter_since = times.no_reporter_since.map(|_| now);
+                times.no_stream_since = times.no_stream_since.map(|_| now);
+            }
+        }
+    }
+
+    /// Applies that a server cannot reach the API server in this time.
+    pub fn isolated(&mut self, replica: usize, from: Duration, to: Duration) {
+        self.isolated[replica] = (from, to);
     }
 
     pub fn configured(&mut self, config: &Config) {
@@ -176,17 +216,19 @@ impl Invariants {
         self.is_there = there.map(|((key, _), _)| key.clone()).collect();
     }
 
-    pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
+    pub fn opened(&mut self, now: Duration, stream: StreamId, replica: usize, machine: usize, kind: Kind) {
         let may_report = matches!(kind, Kind::AppHealth | Kind::Hostile);
         self.has_hostile_peer |= kind == Kind::Hostile;
         let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
-        self.streams.insert(stream, Stream { machine, session: 0, has_reported: false, may_report });
-        let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
+        self.streams.insert(stream, Stream { machine, replica, session: 0, has_reported: false, may_report });
+        let key = self.machines[machine].0.clone();
+        let seen = self.seen.entry((replica, key.clone())).or_default();
         seen.order_unchecked |= is_overtaken || kind == Kind::Hostile;
-        seen.no_stream_since = None;
+        let times = self.times.entry(key).or_default();
+        times.no_stream_since = None;
         if may_report {
-            seen.no_reporter_since = None;
-            seen.last_report_at = now;
+            times.end_gap(now);
+            times.last_report_at = now;
         }
     }
 
@@ -201,9 +243,9 @@ impl Invariants {
         {
             self.moving.insert(key.clone());
         }
-        if let Some(seen) = self.seen.get_mut(key) {
-            seen.last_report_at = now;
-            seen.no_reporter_since = None;
+        if let Some(times) = self.times.get_mut(key) {
+            times.last_report_at = now;
+            times.end_gap(now);
         }
     }
 
@@ -212,13 +254,18 @@ impl Invariants {
         let key = self.machines[machine].0.clone();
         let others = self.streams.values().filter(|stream| self.machines[stream.machine].0 == key);
         let others: Vec<bool> = others.map(|stream| stream.may_report).collect();
-        let Some(seen) = self.seen.get_mut(&key) else { return };
+        let Some(times) = self.times.get_mut(&key) else { return };
         if others.is_empty() {
-            seen.no_stream_since = Some(now);
+            times.no_stream_since = Some(now);
         }
         if !others.contains(&true) {
-            seen.no_reporter_since.get_or_insert(now);
+            times.no_reporter_since.get_or_insert(now);
         }
+    }
+
+    /// Returns the session of a stream, or 0.
+    pub fn session_of(&self, stream: StreamId) -> u64 {
+        self.streams.get(&stream).map_or(0, |stream| stream.session)
     }
 
     pub fn accepted(&mut self, stream: StreamId, session: u64) {
@@ -256,6 +303,18 @@ impl Invariants {
     /// Forgets everything about the store.
     pub fn emptied(&mut self) {
         self.acknowledged.clear();
+    }
+
+    /// Checks that the session of an object that servers share never decreases.
+    pub fn session_written(&mut self, key: &Key, before: Option<u64>, after: Option<u64>) {
+        if after.is_none() {
+            self.acknowledged.remove(key);
+        }
+        if let (Some(before), Some(after)) = (before, after)
+            && after < before
+        {
+            self.violation(|| format!("{key}: session {after} is written over {before}"));
+        }
     }
 
     /// Checks that the sessions in the store never decrease.

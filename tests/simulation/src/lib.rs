@@ -1,11 +1,12 @@
 //! The deterministic simulation of health reports: the state machines of the agent and of discovery
 //! in a world generated from a seed. Messages are delayed, lost, duplicated, and overtaken by those
-//! of newer streams; agents and servers crash and restart; disks are slow and lose writes that were
-//! not durable yet; clocks jump. At the end the endpoints must be exactly the healthy machines, and
+//! of newer streams; agents and servers crash and restart, also many agents at once; disks are slow and
+//! lose writes that were not durable yet; servers that share a store lose it; clocks jump. At the end the endpoints must be exactly the healthy machines, and
 //! on the way no invariant may be violated.
 //!
 //! There is no real clock, task or socket, so the same seed always gives the same history.
 
+pub mod api_server;
 pub mod command;
 pub mod configuration;
 pub mod disk;

@@ -133,6 +133,11 @@ impl Network {
         self.connections.get_mut(&id)
     }
 
+    /// Returns the run of the server of a connection that the client considers open.
+    pub fn server(&self, id: StreamId) -> Option<u64> {
+        self.connections.get(&id).filter(|it| it.machine_open).map(|it| it.server)
+    }
+
     /// Returns all connections for which `fits` is true.
     pub fn of(&self, fits: impl Fn(&Connection) -> bool) -> Vec<StreamId> {
         self.connections.iter().filter(|(_, it)| fits(it)).map(|(id, _)| *id).collect()

@@ -1,7 +1,9 @@
 //! The plan that a seed generates: the machines, all latencies, and the times of the faults. A plan
 //! can be run without some of its faults, which minimizes failures.
 
+mod bulk;
 mod faults;
+mod replicas;
 
 use std::time::Duration;
 
@@ -20,8 +22,13 @@ pub const GROUPS: [&str; 2] = ["payments", "orders"];
 pub struct Plan {
     /// The seed of the plan, from which random choices during the run are drawn too.
     pub seed: u64,
-    /// Settings of the server.
+    /// Settings of the servers.
     pub settings: Settings,
+    /// The number of servers; more than one share the store of an API server.
+    pub replicas: usize,
+    /// Whether the only faults are restarts and stops of many agents at once, so that their effect on the
+    /// endpoints can be checked.
+    pub is_bulk: bool,
     /// The policy for a service's last endpoint.
     pub last_endpoint: LastEndpoint,
     /// Machines, the Envoys beside agents, hostile peers.
@@ -88,6 +95,19 @@ pub enum Kind {
 impl Plan {
     /// Generates the plan of a seed.
     pub fn new(seed: u64) -> Self {
+        // A second generator, so that a seed without these additions keeps its plan.
+        let mut random = Random::new(seed ^ 0xb01c);
+        let mut plan = if random.chance(0.05) { bulk::plan(seed) } else { Self::general(seed) };
+        if random.chance(if plan.is_bulk { 0.3 } else { 0.1 }) {
+            replicas::add(&mut plan, &mut random);
+        }
+        if !plan.is_bulk && random.chance(0.2) {
+            bulk::add(&mut plan, &mut random);
+        }
+        plan
+    }
+
+    fn general(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let settings = settings(&mut random);
         let mut machines = Vec::new();
@@ -114,7 +134,21 @@ impl Plan {
         let rest = settings.restart_grace + settings.heartbeat.mul_f64(3.6) + Duration::from_secs(240);
         let last_endpoint = if random.chance(0.2) { LastEndpoint::Keep } else { LastEndpoint::Remove };
         let faults = faults::make(&mut random, &machines, envoys.len(), until);
-        Self { seed, settings, last_endpoint, machines, envoys, groups, latency, disk, faults, until, rest }
+        Self {
+            seed,
+            settings,
+            replicas: 1,
+            is_bulk: false,
+            last_endpoint,
+            machines,
+            envoys,
+            groups,
+            latency,
+            disk,
+            faults,
+            until,
+            rest,
+        }
     }
 }
 

@@ -1,15 +1,17 @@
-//! The simulated world of a plan: one clock, one queue, machines, a network, a server and its disk.
+//! The simulated world of a plan: one clock, one queue, machines, a network, servers and their store.
 //! It never waits or accesses the operating system; the same plan always gives the same history.
 //!
 //! The state machines of both sides are the real ones, everything else is simulated. The handling
-//! of the events is in `machines`, `server`, `ads`, `envoys`, `connections` and `faults`.
+//! of the events is in `machines`, `server`, `store`, `ads`, `envoys`, `connections`, `bulk` and `faults`.
 
 mod ads;
+mod bulk;
 mod connections;
 mod envoys;
 mod faults;
 mod machines;
 mod server;
+mod store;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,8 +23,11 @@ use discovery::entries::{Entries, StreamId};
 use discovery::objects::{Config, Key};
 use discovery::snapshot::Snapshot;
 use discovery::stream::AdsStream;
+use discovery_server::store::kubernetes::request::{ApiError, Request};
+use serde_json::Value;
 use xds_proxy::Input as ClientInput;
 
+use super::api_server::ApiServer;
 use super::configuration::{self, Configuration};
 use super::disk::Disk;
 use super::envoy::Envoy;
@@ -33,7 +38,9 @@ use super::plan::Plan;
 use super::process::Process;
 use super::random::Random;
 
+pub use bulk::BulkFault;
 pub use envoys::Client;
+pub use store::SharedStore;
 
 /// More steps than this at one point in time are an endless loop.
 const STEPS_AT_ONCE: u64 = 5_000;
@@ -54,10 +61,24 @@ pub enum Event {
     Commit { server: u64 },
     /// The server is informed that a write is durable.
     Stored { server: u64, key: Key, write: u64 },
+    /// The request of a server arrives at the API server.
+    ApiRequest { server: u64, key: Key, request: Box<Request> },
+    /// The response of the API server, or the error, arrives at the server.
+    ApiResponse { server: u64, key: Key, response: Box<Result<Value, ApiError>> },
+    /// The next watch event of the API server arrives at the server.
+    Watch { server: u64 },
+    /// The server reads and renews the Leases.
+    ReadLeases { server: u64 },
     /// The server reads its configuration.
-    ReadConfiguration,
+    ReadConfiguration(usize),
     /// The server starts if it is not running.
-    StartServer,
+    StartServer(usize),
+    /// An agent shuts down cleanly, and starts again after this time, if it is given.
+    StopMachine { machine: usize, down: Option<Duration> },
+    /// An agent starts if it is not running.
+    StartMachine(usize),
+    /// The effects of a fault of many agents must be over.
+    BulkFaultSettled,
     /// An Envoy tries to open a stream.
     ConnectEnvoy(usize),
 }
@@ -82,7 +103,7 @@ pub struct Host {
     pub frozen: (Duration, Duration),
 }
 
-/// A run of the server.
+/// A run of a server.
 #[derive(Debug)]
 pub struct Server {
     /// The number of the run; later runs have larger numbers.
@@ -90,6 +111,8 @@ pub struct Server {
     /// When it started, in simulated time.
     pub started: Duration,
     pub entries: Entries,
+    /// The part of the store in this server, if servers share it.
+    pub shared: Option<SharedStore>,
     /// The resources for Envoys.
     pub snapshot: Snapshot,
     config: Arc<Config>,
@@ -114,9 +137,18 @@ pub struct World {
     pub(super) processes: Vec<Option<Process>>,
     pub(super) clients: Vec<Client>,
     runs: u64,
-    network: Network,
-    pub(super) server: Option<Server>,
+    pub(super) network: Network,
+    /// The servers; absent: not running.
+    pub(super) servers: Vec<Option<Server>>,
     pub(super) disk: Disk,
+    pub(super) api: ApiServer,
+    /// Start and end of the time in which a server cannot reach the API server.
+    isolated: Vec<(Duration, Duration)>,
+    /// The name of each server in the store.
+    instances: Vec<String>,
+    /// The agents that start again after their end, and how long after it.
+    restarting: BTreeMap<usize, Duration>,
+    pub(super) bulk_faults: Vec<BulkFault>,
     disk_full_until: Duration,
     wall_offset: i64,
     pub(super) configuration: Configuration,
@@ -148,8 +180,13 @@ impl World {
                 .collect(),
             runs: 0,
             network: Network::default(),
-            server: None,
+            servers: (0..plan.replicas).map(|_| None).collect(),
             disk: Disk::default(),
+            api: ApiServer::default(),
+            isolated: vec![(Duration::ZERO, Duration::ZERO); plan.replicas],
+            instances: (0..plan.replicas).map(|replica| format!("d-{replica}")).collect(),
+            restarting: BTreeMap::new(),
+            bulk_faults: Vec::new(),
             disk_full_until: Duration::ZERO,
             wall_offset: 0,
             configuration: Configuration::new(&plan),
@@ -157,7 +194,10 @@ impl World {
             trace: None,
             plan,
         };
-        world.at(Duration::ZERO, Event::StartServer);
+        world.create_manual_entries();
+        for replica in 0..world.servers.len() {
+            world.at(Duration::ZERO, Event::StartServer(replica));
+        }
         for number in 0..world.clients.len() {
             let at = world.random.millis(0, 20_000);
             world.at(at, Event::ConnectEnvoy(number));
@@ -246,15 +286,24 @@ impl World {
             }
             Event::Commit { server } => self.commit(server),
             Event::Stored { server, key, write } => self.stored(server, key, write),
-            Event::ReadConfiguration => self.read_configuration(),
-            Event::StartServer => self.start_server(),
+            Event::ApiRequest { server, key, request } => self.api_request(server, key, &request),
+            Event::ApiResponse { server, key, response } => self.api_response(server, key, *response),
+            Event::Watch { server } => self.watch_event(server),
+            Event::ReadLeases { server } => self.read_leases(server),
+            Event::ReadConfiguration(replica) => self.read_configuration(replica),
+            Event::StartServer(replica) => self.start_server(replica),
+            Event::StopMachine { machine, down } => self.stop_machine(machine, down),
+            Event::StartMachine(machine) => self.start_machine(machine),
+            Event::BulkFaultSettled => self.bulk_fault_settled(),
             Event::ConnectEnvoy(number) => self.connect_envoy(number),
         }
     }
 
     fn pass_time(&mut self) {
-        if self.next_server().is_some_and(|due| due <= self.now) {
-            return self.tick_server();
+        for replica in 0..self.servers.len() {
+            if self.next_of_server(replica).is_some_and(|due| due <= self.now) {
+                return self.tick_server(replica);
+            }
         }
         for machine in 0..self.processes.len() {
             if self.next_of(machine).is_some_and(|due| due <= self.now) {

@@ -30,8 +30,16 @@ pub enum Fault {
     Start { machine: usize },
     /// The host does nothing for this time, like a suspended machine.
     Freeze { host: usize, lasts: Duration },
-    /// The server ends at once and restarts later; with `empty` its store is lost.
-    Restart { down: Duration, empty: bool, silently: bool },
+    /// A server ends at once and restarts later; with `empty` its store is lost.
+    Restart { replica: usize, down: Duration, empty: bool, silently: bool },
+    /// A server shuts down cleanly and is replaced by one with another name.
+    Replace { replica: usize, down: Duration },
+    /// A server cannot reach the API server for this time.
+    Isolate { replica: usize, lasts: Duration },
+    /// The agents of a group shut down cleanly within a second; each starts again this long after its end.
+    RestartTogether { group: usize, down: Duration },
+    /// The agents of a group shut down cleanly within a second.
+    StopTogether { group: usize },
     /// The store accepts no writes for this time.
     DiskFull { lasts: Duration },
     /// The server's wall clock jumps by this number of seconds.
@@ -131,7 +139,7 @@ fn one(random: &mut Random, which: usize, machines: &[MachinePlan], envoys: usiz
         13 => Fault::Freeze { host, lasts },
         14 => {
             let down = Duration::from_millis(random.number() % 20_000).min(left);
-            Fault::Restart { down, empty: random.chance(0.25), silently }
+            Fault::Restart { replica: 0, down, empty: random.chance(0.25), silently }
         }
         15 => Fault::DiskFull { lasts },
         16 => Fault::WallClock { seconds: random.pick(&[-3600, -1, 1, 86_400]) },

@@ -1,4 +1,4 @@
-//! The server's streams to Envoys: it builds and pushes snapshots.
+//! A server's streams to Envoys: it builds and pushes snapshots.
 
 use discovery::entries::{Input, StreamId};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
@@ -9,9 +9,9 @@ use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
 
 impl World {
-    pub(super) fn publish(&mut self) {
+    pub(super) fn publish(&mut self, replica: usize) {
         let wall = self.wall();
-        let Some(server) = &mut self.server else { return };
+        let Some(server) = &mut self.servers[replica] else { return };
         if self.injected_bug == Some(InjectedBug::NeverPublish) && self.invariants.steps > 50 {
             server.debounce.pushed(self.now - server.started);
             return;
@@ -32,14 +32,14 @@ impl World {
         server.snapshot = snapshot;
         server.debounce.pushed(self.now - server.started);
         let streams: Vec<StreamId> = server.streams.keys().copied().collect();
-        self.step_server(Input::Preserved(preserved));
+        self.step_server(replica, Input::Preserved(preserved));
         for stream in streams {
-            self.step_stream(stream, Ads::Poll);
+            self.step_stream(replica, stream, Ads::Poll);
         }
     }
 
-    pub(super) fn step_stream(&mut self, stream: StreamId, input: Ads) {
-        let Some(server) = &mut self.server else { return };
+    pub(super) fn step_stream(&mut self, replica: usize, stream: StreamId, input: Ads) {
+        let Some(server) = &mut self.servers[replica] else { return };
         let Some(ads) = server.streams.get_mut(&stream) else { return };
         let effects = ads.step(self.now - server.started, input, &server.snapshot);
         self.invariants.server_stepped(effects.len());
@@ -47,11 +47,11 @@ impl World {
             match effect {
                 AdsEffect::Open(node) => {
                     let peer = "10.9.9.9:40000".parse().expect("an address and a port");
-                    self.step_server(Input::Opened { stream, peer, identity: None, node });
+                    self.step_server(replica, Input::Opened { stream, peer, identity: None, node });
                 }
                 AdsEffect::Send(response) => {
                     let startup_grace =
-                        self.server.as_ref().is_some_and(|server| server.startup_grace.is_some());
+                        self.servers[replica].as_ref().is_some_and(|server| server.startup_grace.is_some());
                     self.send(stream, End::Machine, Packet::Response(response, startup_grace));
                 }
                 AdsEffect::Close(code, text) => {

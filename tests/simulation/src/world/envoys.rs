@@ -25,8 +25,7 @@ impl World {
         if self.clients[number].stream.is_some() {
             return;
         }
-        let server = self.server.as_ref().map(|server| server.run);
-        let (Some(server), false) = (server, self.is_cut_off(index)) else {
+        let (Some(server), false) = (self.pick_server(), self.is_cut_off(index)) else {
             return self.connect_envoy_later(number);
         };
         let stream = self.network.open(index, 0, server);
@@ -90,14 +89,15 @@ impl World {
             )
         });
         // The response of an earlier run of the server was based on other information.
-        let of_now = self.network.get(stream).map(|connection| connection.server)
-            == self.server.as_ref().map(|server| server.run);
+        let server = self.network.get(stream).map(|connection| connection.server);
+        let of_now = server.is_some_and(|server| self.replica_of(server).is_some());
         if response.type_url == TypeUrl::Endpoint {
             let after = &self.clients[number].envoy.endpoints;
             if self.trace.is_some() && before != *after {
                 let after = after.clone();
                 self.trace(|| format!("envoy {number}: {before:?} -> {after:?}"));
             }
+            self.endpoints_changed();
             if startup_grace && of_now {
                 self.invariants.pushed_in_startup_grace(&before, &self.clients[number].envoy.endpoints);
             }

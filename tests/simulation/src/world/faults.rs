@@ -7,8 +7,9 @@ use workload_health::Shutdown as HealthEnd;
 use xds_proxy::Input;
 
 use super::{Event, LossReason, World};
+use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
-use crate::plan::{Fault, Kind};
+use crate::plan::{Edit, Fault, Kind};
 
 /// Longest time until the configuration is read again, in milliseconds.
 const POLL: u64 = 2_000;
@@ -23,26 +24,53 @@ impl World {
             Fault::Partition { host, lasts } => self.partition(host, lasts),
             Fault::Freeze { host, lasts } => self.freeze(host, lasts),
             Fault::Kill { machine, silently } => self.end_machine(machine, silently),
-            Fault::Stop { machine } => {
-                self.step_machine(machine, Input::Terminating);
-                self.end_health(machine, HealthEnd::Terminating);
-            }
+            Fault::Stop { machine } => self.stop_machine(machine, None),
             Fault::Drain { machine } => self.end_health(machine, HealthEnd::Draining),
             Fault::Start { machine } => self.start_machine(machine),
-            Fault::Restart { down, empty, silently } => {
-                self.end_server(empty, silently);
-                self.at(self.now + down, Event::StartServer);
+            Fault::Restart { replica, down, empty, silently } => {
+                self.end_server(replica, empty, silently);
+                self.at(self.now + down, Event::StartServer(replica));
             }
+            Fault::Replace { replica, down } => {
+                self.release_lease(replica);
+                self.end_server(replica, false, false);
+                self.instances[replica] = format!("d-{replica}-{}", self.runs);
+                self.at(self.now + down, Event::StartServer(replica));
+            }
+            Fault::Isolate { replica, lasts } => self.isolate(replica, lasts),
+            Fault::RestartTogether { group, down } => self.bulk_fault(group, Some(down)),
+            Fault::StopTogether { group } => self.bulk_fault(group, None),
             Fault::DiskFull { lasts } => self.disk_full_until = self.now + lasts,
             Fault::WallClock { seconds } => self.wall_offset += seconds,
             Fault::Configure(edit) => {
                 self.configuration.edit(&edit);
-                let at = self.now + self.random.millis(0, POLL);
-                self.at(at, Event::ReadConfiguration);
+                if self.plan.replicas > 1
+                    && let Edit::Entry { host, .. } = edit
+                {
+                    return self.edit_manual_entry(host);
+                }
+                for replica in 0..self.servers.len() {
+                    let at = self.now + self.random.millis(0, POLL);
+                    self.at(at, Event::ReadConfiguration(replica));
+                }
             }
             Fault::Replay { machine } => self.replay(machine),
             Fault::Certificates { machine } => self.step_machine(machine, Input::FilesChanged),
         }
+    }
+
+    /// Shuts an agent down cleanly; it starts again this long after its end.
+    pub(super) fn stop_machine(&mut self, machine: usize, down: Option<Duration>) {
+        if self.processes.get(machine).is_none_or(Option::is_none) {
+            return;
+        }
+        if self.injected_bug == Some(InjectedBug::NoFinalReport) {
+            self.end_machine(machine, false);
+            return down.into_iter().for_each(|down| self.at(self.now + down, Event::StartMachine(machine)));
+        }
+        self.restarting.extend(down.map(|down| (machine, down)));
+        self.step_machine(machine, Input::Terminating);
+        self.end_health(machine, HealthEnd::Terminating);
     }
 
     fn end_health(&mut self, machine: usize, end: HealthEnd) {

@@ -77,6 +77,7 @@ impl World {
         if let Some(envoy) = machine.checked_sub(self.processes.len()) {
             return self.restart_envoy(envoy);
         }
+        self.restarting.remove(&machine);
         let Some(process) = self.processes[machine].take() else { return };
         let Some(stream) = process.stream else { return };
         if silently {
@@ -130,7 +131,13 @@ impl World {
                     self.send(stream, End::Server, Packet::Fin);
                 }
             }
-            Effect::Health(HealthEvent::Done) => self.end_machine(machine, false),
+            Effect::Health(HealthEvent::Done) => {
+                let down = self.restarting.remove(&machine);
+                self.end_machine(machine, false);
+                if let Some(down) = down {
+                    self.at(self.now + down, Event::StartMachine(machine));
+                }
+            }
             _ => {}
         }
     }
@@ -160,7 +167,7 @@ impl World {
 
     fn dial(&mut self, machine: usize, run: u64) {
         let host = self.plan.machines[machine].host;
-        let reached = self.server.is_some() && !self.is_cut_off(host);
+        let reached = self.servers.iter().any(Option::is_some) && !self.is_cut_off(host);
         let takes = if self.is_cut_off(host) {
             self.random.millis(1, 5000).max(CONNECT_TIMEOUT)
         } else {
@@ -179,8 +186,8 @@ impl World {
             let at = self.hosts[host].frozen.1 + Duration::from_millis(1);
             return self.at(at, Event::ConnectEnded { machine, run, reached });
         }
-        let server = self.server.as_ref().map(|server| server.run);
-        let (Some(server), true, false) = (server, reached, self.is_cut_off(host)) else {
+        let is_reached = reached && !self.is_cut_off(host);
+        let Some(server) = is_reached.then(|| self.pick_server()).flatten() else {
             return self.step_machine(machine, closed(false));
         };
         let stream = self.network.open(machine, run, server);

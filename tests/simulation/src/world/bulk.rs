@@ -1,0 +1,99 @@
+//! Restarts and stops of many agents at once, and their effect on the endpoints of Envoys.
+
+use std::time::Duration;
+
+use super::{Event, World};
+use crate::configuration;
+use crate::plan::{GROUPS, Kind};
+
+/// The agents shut down within this time, in milliseconds.
+const WITHIN: u64 = 1_000;
+/// Time after which each machine is an endpoint again, or is none any more.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// Whether a restart of all agents must leave the endpoints as they are. Today a clean end is an end for
+/// good, and removes the endpoint at once.
+const ENDPOINTS_STAY: bool = false;
+
+/// The effect of one restart or stop on the first Envoy.
+#[derive(Debug)]
+pub struct BulkFault {
+    /// Absent: the agents stop for good.
+    pub down: Option<Duration>,
+    cluster: String,
+    pub started: Duration,
+    /// The number of endpoints before.
+    pub before: usize,
+    /// The lowest number of endpoints since.
+    pub lowest: usize,
+    /// When the number of endpoints last changed.
+    pub last_change: Duration,
+    pub now: usize,
+    is_settled: bool,
+}
+
+impl World {
+    pub(super) fn bulk_fault(&mut self, group: usize, down: Option<Duration>) {
+        for machine in 0..self.processes.len() {
+            let plan = &self.plan.machines[machine];
+            if plan.group == Some(group) && matches!(plan.kind, Kind::AppHealth | Kind::Istio) {
+                let at = self.now + self.random.millis(0, WITHIN);
+                self.at(at, Event::StopMachine { machine, down });
+            }
+        }
+        if !self.plan.is_bulk {
+            return;
+        }
+        let cluster = configuration::cluster(GROUPS[group]);
+        let before = self.clients[0].envoy.endpoints.get(&cluster).map_or(0, |endpoints| endpoints.len());
+        if before != self.plan.machines.len() {
+            let text = format!("{before} of {} machines are endpoints", self.plan.machines.len());
+            self.invariants.violation(|| text);
+        }
+        self.bulk_faults.push(BulkFault {
+            down,
+            cluster,
+            started: self.now,
+            before,
+            lowest: before,
+            last_change: self.now,
+            now: before,
+            is_settled: false,
+        });
+        self.at(self.now + SETTLED, Event::BulkFaultSettled);
+    }
+
+    /// Looks at the endpoints of the first Envoy.
+    pub(super) fn endpoints_changed(&mut self) {
+        let Some(fault) = self.bulk_faults.last_mut().filter(|fault| !fault.is_settled) else { return };
+        let endpoints = self.clients[0].envoy.endpoints.get(&fault.cluster);
+        let now = endpoints.map_or(0, |endpoints| endpoints.len());
+        if now != fault.now {
+            (fault.now, fault.last_change) = (now, self.now);
+            fault.lowest = fault.lowest.min(now);
+        }
+        if ENDPOINTS_STAY && fault.down.is_some() && now < fault.before {
+            let text = format!("{now} of {} endpoints while all agents restart", fault.before);
+            self.invariants.violation(|| text);
+        }
+    }
+
+    /// Checks the number of endpoints when the effects of the fault are over.
+    pub(super) fn bulk_fault_settled(&mut self) {
+        let latency = Duration::from_millis(self.plan.latency.1);
+        let Some(fault) = self.bulk_faults.last_mut() else { return };
+        fault.is_settled = true;
+        let expected = if fault.down.is_some() { fault.before } else { 0 };
+        if fault.now != expected {
+            let text = format!("{} endpoints, not {expected}, after {:?}", fault.now, fault.down);
+            return self.invariants.violation(|| text);
+        }
+        // The final report of each agent removes its endpoint: one way to the server, one to the Envoy, and the debounce.
+        let took = fault.last_change - fault.started;
+        let at_most = Duration::from_millis(WITHIN + 1_000) + latency * 3;
+        if fault.down.is_none() && took > at_most {
+            let text = format!("agents that stop cleanly are endpoints for {took:?}");
+            self.invariants.violation(|| text);
+        }
+    }
+}
