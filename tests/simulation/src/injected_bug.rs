@@ -24,8 +24,6 @@ pub enum InjectedBug {
     NeverReconnect,
     /// Servers that share a store do not learn what the others write.
     WatchEventsAreLost,
-    /// Servers take each server that ever ran for a live one.
-    LeasesNeverExpire,
     /// Agents that stop cleanly send no final report.
     NoFinalReport,
 }

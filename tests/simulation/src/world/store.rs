@@ -220,10 +220,7 @@ impl World {
         if ends {
             self.step_server(replica, Input::EndReporters);
         }
-        let Some(mut replicas) = replicas else { return };
-        if self.injected_bug == Some(InjectedBug::LeasesNeverExpire) {
-            replicas.alive.extend(self.api.leases().into_iter().map(|lease| lease.instance));
-        }
+        let Some(replicas) = replicas else { return };
         let Some(shared) = self.servers[replica].as_mut().and_then(|server| server.shared.as_mut()) else {
             return;
         };
