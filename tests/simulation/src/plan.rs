@@ -13,7 +13,7 @@ use discovery::objects::LastEndpoint;
 
 use super::random::Random;
 
-pub use faults::{Edit, Fault};
+pub use faults::{BulkEnd, Edit, Fault};
 
 /// The groups of every plan.
 pub const GROUPS: [&str; 2] = ["payments", "orders"];

@@ -34,7 +34,7 @@ use super::envoy::Envoy;
 use super::injected_bug::InjectedBug;
 use super::invariants::Invariants;
 use super::network::{End, Network};
-use super::plan::Plan;
+use super::plan::{BulkEnd, Plan};
 use super::process::Process;
 use super::random::Random;
 
@@ -74,7 +74,7 @@ pub enum Event {
     /// The server starts if it is not running.
     StartServer(usize),
     /// An agent shuts down cleanly, and starts again after this time, if it is given.
-    StopMachine { machine: usize, down: Option<Duration> },
+    StopMachine { machine: usize, end: BulkEnd },
     /// An agent starts if it is not running.
     StartMachine(usize),
     /// The effects of a fault of many agents must be over.
@@ -292,7 +292,7 @@ impl World {
             Event::ReadLeases { server } => self.read_leases(server),
             Event::ReadConfiguration(replica) => self.read_configuration(replica),
             Event::StartServer(replica) => self.start_server(replica),
-            Event::StopMachine { machine, down } => self.stop_machine(machine, down),
+            Event::StopMachine { machine, end } => self.stop_machine(machine, end),
             Event::StartMachine(machine) => self.start_machine(machine),
             Event::BulkFaultSettled => self.bulk_fault_settled(),
             Event::ConnectEnvoy(number) => self.connect_envoy(number),

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Fault, GROUPS, Kind, MachinePlan, Plan, ProbePlan, probe, settings};
+use super::{BulkEnd, Fault, GROUPS, Kind, MachinePlan, Plan, ProbePlan, probe, settings};
 use crate::random::Random;
+use discovery::entries::Settings;
 use discovery::message::Variant;
 use discovery::objects::LastEndpoint;
 
@@ -11,18 +12,17 @@ use discovery::objects::LastEndpoint;
 /// are over.
 const SETTLED: Duration = Duration::from_secs(75);
 
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Adds such faults to other ones.
 pub(super) fn add(plan: &mut Plan, random: &mut Random) {
     let span = u64::try_from(plan.until.as_millis()).expect("minutes");
     for _ in 0..1 + random.below(3) {
         let at = random.millis(0, span);
         let group = random.below(GROUPS.len());
-        let fault = if random.chance(0.7) {
-            Fault::RestartTogether { group, down: random.millis(0, 1_000) }
-        } else {
-            Fault::StopTogether { group }
-        };
-        plan.faults.push((at, fault));
+        let down = random.millis(0, 1_000);
+        let end = random.pick(&[BulkEnd::Restart(down), BulkEnd::StopAndStart(down), BulkEnd::Stop]);
+        plan.faults.push((at, Fault::Together { group, end }));
     }
     plan.faults.sort_by_key(|(at, _)| *at);
 }
@@ -52,13 +52,12 @@ pub(super) fn plan(seed: u64) -> Plan {
         starts.map(|(machine, plan)| (plan.starts, Fault::Start { machine })).collect();
     faults.sort_by_key(|(at, _)| *at);
     let down = [random.millis(0, 1_000), random.millis(0, 1_000)];
-    let restart = |down| Fault::RestartTogether { group: 0, down };
-    faults.push((SETTLED, restart(down[0])));
-    faults.push((SETTLED * 2, restart(down[1])));
-    faults.push((SETTLED * 3, Fault::StopTogether { group: 0 }));
+    let ends = [BulkEnd::Restart(down[0]), BulkEnd::StopAndStart(down[1]), BulkEnd::Stop];
+    faults.extend((1..).zip(ends).map(|(time, end)| (SETTLED * time, Fault::Together { group: 0, end })));
     Plan {
         seed,
-        settings: settings(&mut random),
+        // With a shorter one, the endpoint of an agent is removed before it can be back.
+        settings: Settings { disconnect_grace: GRACE, ..settings(&mut random) },
         replicas: 1,
         is_bulk: true,
         last_endpoint: LastEndpoint::Remove,
@@ -68,7 +67,7 @@ pub(super) fn plan(seed: u64) -> Plan {
         latency: random.pick(&[(0, 2), (1, 50), (1, 500), (5, 3000)]),
         disk: random.pick(&[(0, 20), (1, 20), (10, 500), (1, 3000)]),
         faults,
-        until: SETTLED * 3,
+        until: SETTLED * 3 + GRACE * 2,
         rest: SETTLED,
     }
 }

@@ -36,10 +36,8 @@ pub enum Fault {
     Replace { replica: usize, down: Duration },
     /// A server cannot reach the API server for this time.
     Isolate { replica: usize, lasts: Duration },
-    /// The agents of a group shut down cleanly within a second; each starts again this long after its end.
-    RestartTogether { group: usize, down: Duration },
-    /// The agents of a group shut down cleanly within a second.
-    StopTogether { group: usize },
+    /// The agents of a group end within a second.
+    Together { group: usize, end: BulkEnd },
     /// The store accepts no writes for this time.
     DiskFull { lasts: Duration },
     /// The server's wall clock jumps by this number of seconds.
@@ -50,6 +48,17 @@ pub enum Fault {
     Replay { machine: usize },
     /// The certificates of the agent are replaced, so that it opens a new stream.
     Certificates { machine: usize },
+}
+
+/// How many agents end at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkEnd {
+    /// By SIGUSR2, without a final report; they start again after this time.
+    Restart(Duration),
+    /// By SIGTERM; they start again after this time.
+    StopAndStart(Duration),
+    /// By SIGTERM, for good.
+    Stop,
 }
 
 /// A change of the configuration.

@@ -4,22 +4,19 @@ use std::time::Duration;
 
 use super::{Event, World};
 use crate::configuration;
-use crate::plan::{GROUPS, Kind};
+use crate::plan::{BulkEnd, GROUPS, Kind};
 
 /// The agents shut down within this time, in milliseconds.
 const WITHIN: u64 = 1_000;
 /// Time after which each machine is an endpoint again, or is none any more.
 const SETTLED: Duration = Duration::from_secs(60);
-
-/// Whether a restart of all agents must leave the endpoints as they are. Today a clean end is an end for
-/// good, and removes the endpoint at once.
-const ENDPOINTS_STAY: bool = false;
+/// As many machines are always removed.
+const FEW: usize = 2;
 
 /// The effect of one restart or stop on the first Envoy.
 #[derive(Debug)]
 pub struct BulkFault {
-    /// Absent: the agents stop for good.
-    pub down: Option<Duration>,
+    pub end: BulkEnd,
     cluster: String,
     pub started: Duration,
     /// The number of endpoints before.
@@ -33,12 +30,12 @@ pub struct BulkFault {
 }
 
 impl World {
-    pub(super) fn bulk_fault(&mut self, group: usize, down: Option<Duration>) {
+    pub(super) fn bulk_fault(&mut self, group: usize, end: BulkEnd) {
         for machine in 0..self.processes.len() {
             let plan = &self.plan.machines[machine];
             if plan.group == Some(group) && matches!(plan.kind, Kind::AppHealth | Kind::Istio) {
                 let at = self.now + self.random.millis(0, WITHIN);
-                self.at(at, Event::StopMachine { machine, down });
+                self.at(at, Event::StopMachine { machine, end });
             }
         }
         if !self.plan.is_bulk {
@@ -51,7 +48,7 @@ impl World {
             self.invariants.violation(|| text);
         }
         self.bulk_faults.push(BulkFault {
-            down,
+            end,
             cluster,
             started: self.now,
             before,
@@ -72,8 +69,15 @@ impl World {
             (fault.now, fault.last_change) = (now, self.now);
             fault.lowest = fault.lowest.min(now);
         }
-        if ENDPOINTS_STAY && fault.down.is_some() && now < fault.before {
-            let text = format!("{now} of {} endpoints while all agents restart", fault.before);
+        // The first ones that terminate are removed, because it is not known yet that there are many.
+        let limit = fault.before * usize::from(self.plan.settings.max_silent_percent) / 100;
+        let removed_at_most = match fault.end {
+            BulkEnd::Restart(_) => 0,
+            BulkEnd::StopAndStart(_) => limit.max(FEW),
+            BulkEnd::Stop => return,
+        };
+        if now + removed_at_most < fault.before {
+            let text = format!("{now} of {} endpoints after {:?}", fault.before, fault.end);
             self.invariants.violation(|| text);
         }
     }
@@ -83,15 +87,18 @@ impl World {
         let latency = Duration::from_millis(self.plan.latency.1);
         let Some(fault) = self.bulk_faults.last_mut() else { return };
         fault.is_settled = true;
-        let expected = if fault.down.is_some() { fault.before } else { 0 };
+        let expected = if fault.end == BulkEnd::Stop { 0 } else { fault.before };
         if fault.now != expected {
-            let text = format!("{} endpoints, not {expected}, after {:?}", fault.now, fault.down);
+            let text = format!("{} endpoints, not {expected}, after {:?}", fault.now, fault.end);
             return self.invariants.violation(|| text);
         }
-        // The final report of each agent removes its endpoint: one way to the server, one to the Envoy, and the debounce.
+        // Self-preservation ends with the grace period after the end of the stream: one way to the server, the
+        // acknowledgement when it is stored, one way to the Envoy, and the debounce.
         let took = fault.last_change - fault.started;
-        let at_most = Duration::from_millis(WITHIN + 1_000) + latency * 3;
-        if fault.down.is_none() && took > at_most {
+        let grace = self.plan.settings.disconnect_grace;
+        let stored = Duration::from_millis(self.plan.disk.1) * 2;
+        let at_most = Duration::from_millis(WITHIN + 3_000) + latency * 4 + stored + grace;
+        if fault.end == BulkEnd::Stop && took > at_most {
             let text = format!("agents that stop cleanly are endpoints for {took:?}");
             self.invariants.violation(|| text);
         }

@@ -9,7 +9,7 @@ use xds_proxy::Input;
 use super::{Event, LossReason, World};
 use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
-use crate::plan::{Edit, Fault, Kind};
+use crate::plan::{BulkEnd, Edit, Fault, Kind};
 
 /// Longest time until the configuration is read again, in milliseconds.
 const POLL: u64 = 2_000;
@@ -24,7 +24,7 @@ impl World {
             Fault::Partition { host, lasts } => self.partition(host, lasts),
             Fault::Freeze { host, lasts } => self.freeze(host, lasts),
             Fault::Kill { machine, silently } => self.end_machine(machine, silently),
-            Fault::Stop { machine } => self.stop_machine(machine, None),
+            Fault::Stop { machine } => self.stop_machine(machine, BulkEnd::Stop),
             Fault::Drain { machine } => self.end_health(machine, HealthEnd::Draining),
             Fault::Start { machine } => self.start_machine(machine),
             Fault::Restart { replica, down, empty, silently } => {
@@ -38,8 +38,7 @@ impl World {
                 self.at(self.now + down, Event::StartServer(replica));
             }
             Fault::Isolate { replica, lasts } => self.isolate(replica, lasts),
-            Fault::RestartTogether { group, down } => self.bulk_fault(group, Some(down)),
-            Fault::StopTogether { group } => self.bulk_fault(group, None),
+            Fault::Together { group, end } => self.bulk_fault(group, end),
             Fault::DiskFull { lasts } => self.disk_full_until = self.now + lasts,
             Fault::WallClock { seconds } => self.wall_offset += seconds,
             Fault::Configure(edit) => {
@@ -59,12 +58,16 @@ impl World {
         }
     }
 
-    /// Shuts an agent down cleanly; it starts again this long after its end.
-    pub(super) fn stop_machine(&mut self, machine: usize, down: Option<Duration>) {
+    /// Ends an agent with a signal.
+    pub(super) fn stop_machine(&mut self, machine: usize, end: BulkEnd) {
         if self.processes.get(machine).is_none_or(Option::is_none) {
             return;
         }
-        if self.injected_bug == Some(InjectedBug::NoFinalReport) {
+        let down = match end {
+            BulkEnd::Restart(down) | BulkEnd::StopAndStart(down) => Some(down),
+            BulkEnd::Stop => None,
+        };
+        if matches!(end, BulkEnd::Restart(_)) || self.injected_bug == Some(InjectedBug::NoFinalReport) {
             self.end_machine(machine, false);
             return down.into_iter().for_each(|down| self.at(self.now + down, Event::StartMachine(machine)));
         }
