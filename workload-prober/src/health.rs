@@ -126,6 +126,14 @@ pub struct TargetRules {
     pub allow_remote: bool,
 }
 
+/// Runs one probe, which is not of the kind exec, for the tests of what an application may answer.
+pub async fn probe_once(
+    rules: TargetRules,
+    probe: &workload_health::WorkloadProbe,
+) -> workload_health::Outcome {
+    Prober::new(rules, Vec::new(), AwaitedPids::default()).probe(probe).await
+}
+
 /// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,

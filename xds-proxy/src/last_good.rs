@@ -215,6 +215,8 @@ fn stored_resource(message: &Bytes) -> Result<(String, StoredResource), Malforme
             _ => {}
         }
     }
+    // Envoy would end its stream because of a response that is malformed.
+    xds::parse_any(&stored.any)?;
     Ok((name, stored))
 }
 

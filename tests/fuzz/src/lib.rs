@@ -3,10 +3,13 @@
 //! mutations of it; a fuzzer can call the same functions.
 
 mod callouts;
+mod control_plane;
 mod discovery;
+mod explain;
 mod expositions;
 mod filter;
 mod lint;
+mod probe_answers;
 mod workload_group;
 
 use serde_json::Value;
@@ -19,10 +22,13 @@ use injector::template::Template;
 use injector::yaml_documents::{self, Format};
 
 pub use callouts::callouts;
+pub use control_plane::{control_plane, xds_cache};
 pub use discovery::discovery_request;
+pub use explain::explanations;
 pub use expositions::expositions;
 pub use filter::{prober_table, responses};
 pub use lint::lint;
+pub use probe_answers::probe_answers;
 pub use workload_group::workload_group;
 
 /// Returns the settings with the defaults of the command line.

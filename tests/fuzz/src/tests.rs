@@ -120,3 +120,23 @@ fn responses() {
 fn workload_group() {
     try_all("workload_group", super::workload_group, 20_000);
 }
+
+#[test]
+fn control_plane() {
+    try_all("control_plane", super::control_plane, 20_000);
+}
+
+#[test]
+fn xds_cache() {
+    try_all("xds_cache", super::xds_cache, 40_000);
+}
+
+#[test]
+fn probe_answers() {
+    try_all("probe_answers", super::probe_answers, 500);
+}
+
+#[test]
+fn explanations() {
+    try_all("explanations", super::explanations, 2_000);
+}

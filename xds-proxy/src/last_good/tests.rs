@@ -5,7 +5,7 @@ use super::*;
 fn good() -> LastGood {
     let stored = |text: &'static str| StoredResource {
         version: "v".to_owned(),
-        any: Bytes::from_static(text.as_bytes()),
+        any: xds::any("type.googleapis.com/x.Y", text.as_bytes()),
     };
     let of_type = |names: &[&'static str]| {
         let mut good = GoodType { version: "7".to_owned(), ..GoodType::default() };
@@ -49,6 +49,17 @@ fn the_file_of_another_node_is_rejected() {
         LastGood::decode(good().encode("node-1").concat(), "node-2"),
         Err(CacheError::Foreign("node-1".to_owned()))
     );
+}
+
+/// Envoy would end its stream at each start, because of the response with this resource.
+#[test]
+fn a_resource_that_is_no_any_is_damage() {
+    let mut good = GoodType::default();
+    let any = Bytes::from_static(b"\xff");
+    good.insert("a".to_owned(), StoredResource { version: "v".to_owned(), any });
+    let good = LastGood(BTreeMap::from([(type_url::CLUSTER.to_owned(), Arc::new(good))]));
+    let found = LastGood::decode(good.encode("node-1").concat(), "node-1");
+    assert!(matches!(found, Err(CacheError::Malformed(_))), "{found:?}");
 }
 
 #[test]
