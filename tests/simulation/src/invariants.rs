@@ -195,10 +195,6 @@ impl Invariants {
                     no_stream_since: Some(now),
                     gap: None,
                 };
-            } else {
-                // The new server gives all agents time to connect.
-                times.no_reporter_since = times.no_reporter_since.map(|_| now);
-                times.no_stream_since = times.no_stream_since.map(|_| now);
             }
         }
     }

@@ -71,9 +71,11 @@ impl World {
         }
         // The first ones that terminate are removed, because it is not known yet that there are many.
         let limit = fault.before * usize::from(self.plan.settings.max_silent_percent) / 100;
+        // On a slow network some agents return after the grace period.
+        let is_slow = Duration::from_millis(self.plan.latency.1) * 6 > self.plan.settings.disconnect_grace;
         let removed_at_most = match fault.end {
-            BulkEnd::Restart(_) => 0,
-            BulkEnd::StopAndStart(_) => limit.max(FEW),
+            BulkEnd::Restart(_) if !is_slow => 0,
+            BulkEnd::Restart(_) | BulkEnd::StopAndStart(_) => limit.max(FEW),
             BulkEnd::Stop => return,
         };
         if now + removed_at_most < fault.before {
