@@ -24,6 +24,9 @@ pub struct Arguments {
     /// Number of cases
     #[arg(long, default_value_t = 10_000)]
     cases: u64,
+    /// Give one seed in ten several replicas of discovery
+    #[arg(long)]
+    replicas: bool,
     /// Print every event
     #[arg(long)]
     trace: bool,
@@ -48,13 +51,13 @@ fn random_seed() -> u64 {
 
 /// Runs the command and returns whether all cases passed.
 pub fn main(arguments: &Arguments) -> bool {
-    let Arguments { seed, cases, trace, shrink: shrinks, injected_bug } = *arguments;
+    let Arguments { seed, cases, replicas, trace, shrink: shrinks, injected_bug } = *arguments;
     let seed = seed.unwrap_or_else(random_seed);
     say(&format!("first seed: {seed}\n"));
     let mut tally = Tally::default();
     let mut failures = 0;
     for seed in (seed..).take(usize::try_from(cases).unwrap_or(usize::MAX)) {
-        let mut plan = Plan::new(seed);
+        let mut plan = Plan::new(seed, replicas);
         let mut history = run(plan.clone(), injected_bug, trace);
         if shrinks && history.violation.is_some() {
             plan = shrink(plan, injected_bug);

@@ -93,12 +93,12 @@ pub enum Kind {
 }
 
 impl Plan {
-    /// Generates the plan of a seed.
-    pub fn new(seed: u64) -> Self {
+    /// Generates the plan of a seed, with several replicas of discovery only if they are wanted.
+    pub fn new(seed: u64, has_replicas: bool) -> Self {
         // A second generator, so that a seed without these additions keeps its plan.
         let mut random = Random::new(seed ^ 0xb01c);
         let mut plan = if random.chance(0.05) { bulk::plan(seed) } else { Self::general(seed) };
-        if random.chance(if plan.is_bulk { 0.3 } else { 0.1 }) {
+        if random.chance(if plan.is_bulk { 0.3 } else { 0.1 }) && has_replicas {
             replicas::add(&mut plan, &mut random);
         }
         if !plan.is_bulk && random.chance(0.2) {
