@@ -81,6 +81,8 @@ async fn health_is_reported_without_an_envoy() {
 async fn the_final_report_of_an_agent_with_its_own_envoy() {
     let setup = Setup::start("xds-goodbye", &[]).await;
     setup.until_endpoints(&[setup.address()]).await;
+    // Before Envoy is ready for the first time, the agent ends with another code.
+    setup.sidecar().until(200, "ready").await;
     let (log, workload) = setup.terminate().await;
     assert_eq!(workload["condition"]["reason"], "Terminating", "{workload:#}\n{log}");
     assert_eq!(log.matches(CONNECTED).count(), 1, "{log}");
