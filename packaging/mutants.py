@@ -46,6 +46,7 @@ CRATES = {
         "--file=control-plane/src/webhook/authority.rs",
         "--file=control-plane/src/webhook/handler.rs",
         "--file=control-plane/src/webhook/json_values.rs",
+        "--file=control-plane/src/webhook/review_log.rs",
     ],
 }
 

@@ -55,8 +55,10 @@ pub(crate) async fn measure() -> Result<Vec<Row>, Failure> {
     let restarted = removed(Signal::SIGUSR2).await?;
     let terminated = removed(Signal::SIGTERM).await?;
     Ok(vec![
-        Row::new("restart of 100 agents, SIGUSR2: endpoints removed", restarted, "").at_most(0.0),
-        Row::new("restart of 100 agents, SIGTERM: endpoints removed", terminated, "").at_most(25.0),
+        Row::new(format!("restart of {MACHINES} agents, SIGUSR2: endpoints removed"), restarted, "")
+            .at_most(0.0),
+        Row::new(format!("restart of {MACHINES} agents, SIGTERM: endpoints removed"), terminated, "")
+            .at_most(25.0),
     ])
 }
 

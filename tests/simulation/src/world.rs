@@ -38,7 +38,7 @@ use super::plan::{BulkEnd, Plan};
 use super::process::Process;
 use super::random::Random;
 
-pub use bulk::BulkFault;
+use bulk::BulkFault;
 pub use envoys::Client;
 pub use store::SharedStore;
 
@@ -148,7 +148,7 @@ pub struct World {
     instances: Vec<String>,
     /// The agents that start again after their end, and how long after it.
     restarting: BTreeMap<usize, Duration>,
-    pub(super) bulk_faults: Vec<BulkFault>,
+    pub(super) bulk_fault: Option<BulkFault>,
     disk_full_until: Duration,
     wall_offset: i64,
     pub(super) configuration: Configuration,
@@ -186,7 +186,7 @@ impl World {
             isolated: vec![(Duration::ZERO, Duration::ZERO); plan.replicas],
             instances: (0..plan.replicas).map(|replica| format!("d-{replica}")).collect(),
             restarting: BTreeMap::new(),
-            bulk_faults: Vec::new(),
+            bulk_fault: None,
             disk_full_until: Duration::ZERO,
             wall_offset: 0,
             configuration: Configuration::new(&plan),

@@ -248,12 +248,14 @@ fn explicit_reports_count_as_before() {
 /// Ends an agent on request: it sends a final report and closes its stream.
 fn end(fleet: &mut Fleet, machine: u64) {
     fleet.report(machine, "2", "Terminating");
+    // The report is repeated, because its acknowledgement was late.
+    fleet.report(machine, "2", "Terminating");
     fleet.close([machine]);
 }
 
 /// As after an upgrade of the agents on all machines at the same time.
 #[test]
-fn agents_that_end_at_once_keep_their_endpoints_until_they_are_back() {
+fn agents_that_end_at_once_keep_their_endpoints_until_they_return() {
     let mut fleet = Fleet::new(10);
     for (machine, expected) in [(1, (9, 0, 10)), (2, (8, 0, 10)), (3, (10, 3, 10)), (4, (10, 4, 10))] {
         end(&mut fleet, machine);

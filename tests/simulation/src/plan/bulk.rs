@@ -56,7 +56,7 @@ pub(super) fn plan(seed: u64) -> Plan {
     faults.extend((1..).zip(ends).map(|(time, end)| (SETTLED * time, Fault::Together { group: 0, end })));
     Plan {
         seed,
-        // With a shorter one, the endpoint of an agent is removed before it can be back.
+        // With a shorter one, the endpoint of an agent is removed before it can return.
         settings: Settings { disconnect_grace: GRACE, ..settings(&mut random) },
         replicas: 1,
         is_bulk: true,

@@ -15,17 +15,15 @@ const FEW: usize = 2;
 
 /// The effect of one restart or stop on the first Envoy.
 #[derive(Debug)]
-pub struct BulkFault {
-    pub end: BulkEnd,
+pub(crate) struct BulkFault {
+    end: BulkEnd,
     cluster: String,
-    pub started: Duration,
+    started: Duration,
     /// The number of endpoints before.
-    pub before: usize,
-    /// The lowest number of endpoints since.
-    pub lowest: usize,
+    before: usize,
     /// When the number of endpoints last changed.
-    pub last_change: Duration,
-    pub now: usize,
+    last_change: Duration,
+    now: usize,
     is_settled: bool,
 }
 
@@ -47,12 +45,11 @@ impl World {
             let text = format!("{before} of {} machines are endpoints", self.plan.machines.len());
             self.invariants.violation(|| text);
         }
-        self.bulk_faults.push(BulkFault {
+        self.bulk_fault = Some(BulkFault {
             end,
             cluster,
             started: self.now,
             before,
-            lowest: before,
             last_change: self.now,
             now: before,
             is_settled: false,
@@ -62,12 +59,11 @@ impl World {
 
     /// Looks at the endpoints of the first Envoy.
     pub(super) fn endpoints_changed(&mut self) {
-        let Some(fault) = self.bulk_faults.last_mut().filter(|fault| !fault.is_settled) else { return };
+        let Some(fault) = self.bulk_fault.as_mut().filter(|fault| !fault.is_settled) else { return };
         let endpoints = self.clients[0].envoy.endpoints.get(&fault.cluster);
         let now = endpoints.map_or(0, |endpoints| endpoints.len());
         if now != fault.now {
             (fault.now, fault.last_change) = (now, self.now);
-            fault.lowest = fault.lowest.min(now);
         }
         // The first ones that terminate are removed, because it is not known yet that there are many.
         let limit = fault.before * usize::from(self.plan.settings.max_silent_percent) / 100;
@@ -87,7 +83,7 @@ impl World {
     /// Checks the number of endpoints when the effects of the fault are over.
     pub(super) fn bulk_fault_settled(&mut self) {
         let latency = Duration::from_millis(self.plan.latency.1);
-        let Some(fault) = self.bulk_faults.last_mut() else { return };
+        let Some(fault) = self.bulk_fault.as_mut() else { return };
         fault.is_settled = true;
         let expected = if fault.end == BulkEnd::Stop { 0 } else { fault.before };
         if fault.now != expected {
