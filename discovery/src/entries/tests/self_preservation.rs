@@ -248,8 +248,6 @@ fn explicit_reports_count_as_before() {
 /// Ends an agent on request: it sends a final report and closes its stream.
 fn end(fleet: &mut Fleet, machine: u64) {
     fleet.report(machine, "2", "Terminating");
-    // The report is repeated, because its acknowledgement was late.
-    fleet.report(machine, "2", "Terminating");
     fleet.close([machine]);
 }
 
