@@ -439,6 +439,11 @@ stress *arguments: build _envoys
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
 
+# Measure an area with an older version (a commit or tag) and with this one in turn, and list the figures that are more than 3 % worse: REVISION AREA [--times N]
+[group('measure')]
+bench-against *arguments:
+    @{{ python }} benches/against.py "$@"
+
 # Write docs/benchmarks.md from target/bench/*.json
 [group('measure')]
 bench-page:

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
+use crate::envoy::other_checkout;
 use crate::launcher;
 
 /// Returns the path of the agent that cargo built beside the running binary.
@@ -15,13 +16,16 @@ pub fn binary() -> PathBuf {
     binary_of("app-health-agent")
 }
 
-/// Returns the path of a binary of this workspace that cargo built beside the running one.
+/// Returns the path of a binary of this workspace that cargo built beside the running one, or of the same
+/// binary of another version.
 ///
 /// # Panics
 /// If it does not exist.
 pub fn binary_of(name: &str) -> PathBuf {
     let running = std::env::current_exe().expect("a running binary has a path");
-    let found = running.ancestors().map(|folder| folder.join(name)).find(|path| path.is_file());
+    let other = other_checkout().map(|checkout| checkout.join("target/release"));
+    let mut folders = other.iter().map(PathBuf::as_path).chain(running.ancestors());
+    let found = folders.find_map(|folder| Some(folder.join(name)).filter(|path| path.is_file()));
     found.unwrap_or_else(|| panic!("{name} is missing: ./justw build builds it"))
 }
 

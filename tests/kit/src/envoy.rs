@@ -62,6 +62,15 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is in tests/").to_path_buf()
 }
 
+/// Variable with a checkout of another version, whose programs and filter are run instead of those of this
+/// one. `./justw bench-against` sets it.
+const CHECKOUT: &str = "APP_HEALTH_TEST_CHECKOUT";
+
+/// Returns the root of the checkout of another version, if there is one.
+pub fn other_checkout() -> Option<PathBuf> {
+    std::env::var_os(CHECKOUT).map(PathBuf::from)
+}
+
 /// An Envoy that runs until this is dropped.
 pub struct Envoy {
     /// The folder with configuration, log and admin socket.

@@ -107,12 +107,17 @@ pub fn is_native() -> bool {
     }
 }
 
+/// Returns the checkout with the filter.
+fn checkout() -> PathBuf {
+    envoy::other_checkout().unwrap_or_else(envoy::workspace)
+}
+
 /// Returns the path of the filter as a dynamic module.
 ///
 /// # Panics
 /// If it is missing.
 pub fn module() -> PathBuf {
-    let file = envoy::workspace().join("target/release/libapp_health_filter_native.so");
+    let file = checkout().join("target/release/libapp_health_filter_native.so");
     assert!(file.is_file(), "{} is missing: run ./justw module", file.display());
     file
 }
@@ -122,7 +127,7 @@ pub fn module() -> PathBuf {
 /// # Panics
 /// If it is missing or older than its sources.
 pub fn wasm() -> PathBuf {
-    let file = envoy::workspace().join("target/wasm32-unknown-unknown/wasm/app_health_filter.wasm");
+    let file = checkout().join("target/wasm32-unknown-unknown/wasm/app_health_filter.wasm");
     assert!(file.is_file(), "{} is missing: run ./justw wasm", file.display());
     file
 }
