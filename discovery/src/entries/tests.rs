@@ -1,7 +1,9 @@
 //! Tests of the state machine as rows of steps and their effects.
 
+mod bulk_ends;
 mod configured;
 mod disconnects;
+mod fleet;
 mod identity;
 mod registration_limits;
 mod reports;
