@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use probe::{Clusters, ConfigError, Connection, PluginConfig, ProxyPorts};
+use probe::{Clusters, ConfigError, Connection, HookCallers, PluginConfig, ProxyPorts};
 
 use crate::permits::Permits;
 use crate::prober_plan::ProberPlan;
@@ -21,8 +21,7 @@ pub struct Config {
     pub proxy_ports: ProxyPorts,
     /// The clusters of the callouts.
     pub clusters: Clusters,
-    /// The clients that may call lifecycle hooks, besides loopback; `None` allows any client.
-    hook_callers: Option<Vec<IpAddr>>,
+    hook_callers: HookCallers,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
     /// The probes and their paths, in the order of the paths.
@@ -73,15 +72,11 @@ impl Config {
         self.probes.iter().map(|(_, probe)| probe)
     }
 
-    /// Returns true if a client, `address:port`, may call lifecycle hooks. 127.0.0.1 and ::1 always may;
-    /// other loopback addresses are those from which captured traffic arrives.
+    /// Returns true if a client, `address:port`, may call lifecycle hooks.
     pub fn may_call_hooks(&self, client: &[u8]) -> bool {
-        let Some(callers) = &self.hook_callers else { return true };
         let address = without_port(client);
         let address = address.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(address);
-        let loopback = address == b"127.0.0.1" || address == b"::1";
-        let address = || std::str::from_utf8(address).ok()?.parse().ok();
-        loopback || address().is_some_and(|address: IpAddr| callers.contains(&address))
+        self.hook_callers.allow(std::str::from_utf8(address).ok().and_then(|address| address.parse().ok()))
     }
 
     /// Returns the probe that is declared for exactly this path.

@@ -7,13 +7,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use probe::path::PREFIXES;
+use probe::url::Url;
+use probe::user_agent::user_agent;
 use probe::{Connection, Reason, Redirect, Request};
 
 use crate::attributes::{Attribute, Attributes};
 use crate::config::{self, Config, DeclaredProbe};
 use crate::envoy_error;
 use crate::permits::Permit;
-use crate::prober_plan::{self, HeaderPairs, PlannedRequest};
+use crate::prober_plan::{HeaderPairs, PlannedRequest};
 
 mod body;
 mod callout;
@@ -167,7 +169,7 @@ impl ProbeRequest {
             true => envoy.value(Attribute::RequestHeader("user-agent")),
             false => None,
         };
-        self.user_agent = prober_plan::user_agent(kubelet.as_deref(), plan.path.kind()).to_vec();
+        self.user_agent = user_agent(kubelet.as_deref(), plan.path.kind()).to_vec();
         self.send(plan.connection, plan.timeout)
     }
 
@@ -225,7 +227,7 @@ impl ProbeRequest {
         requests: u32,
     ) -> Redirect {
         let Config { pod_ip, proxy_ports, .. } = &*self.config;
-        Redirect::decide(request, status, location, requests, pod_ip, proxy_ports)
+        Redirect::decide(request, status, location, requests, pod_ip, proxy_ports, Url::is_sendable)
     }
 
     /// Decides about the status of the application. `redirect` counts for 300 to 399 only.

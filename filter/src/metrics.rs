@@ -1,6 +1,8 @@
 //! The metrics as values, and how they are defined in Envoy.
 
-use probe::{ProbeKind, ProbePath, Reason};
+pub use probe::metrics::Family;
+use probe::metrics::initial_success;
+use probe::{ProbePath, Reason};
 
 use crate::config::DeclaredProbe;
 
@@ -11,25 +13,6 @@ pub enum Metric<'a> {
     ProbeSuccess(&'a ProbePath),
     UnknownProbesTotal,
     ConfigRejectedTotal,
-}
-
-enum_table::table! {
-    /// What metrics that differ in the values of their labels have in common.
-    #[derive(PartialOrd, Ord)]
-    pub enum Family(
-        name: &'static str,
-        is_gauge: bool,
-        labels: &'static [&'static str],
-    ) {
-        /// Counts the results of a prober by reason.
-        ProbesTotal("app_health_probes_total", false, &["container", "kind", "reason"]),
-        /// The last result of a prober: 1 for success, 0 for failure.
-        ProbeSuccess("app_health_probe_success", true, &["container", "kind"]),
-        /// Counts the requests that were answered with `unknown_probe`.
-        UnknownProbesTotal("app_health_unknown_probes_total", false, &[]),
-        /// Counts the configurations that were rejected.
-        ConfigRejectedTotal("app_health_config_rejected_total", false, &[]),
-    }
 }
 
 impl<'a> Metric<'a> {
@@ -120,13 +103,6 @@ pub(crate) fn id(
         probe.stats.set_metric(reason, id);
         Some(id)
     })
-}
-
-/// Returns the value of the gauge before the first probe, which is kubelet's initial result
-/// (`pkg/kubelet/prober/worker.go`): a container counts as alive, but not as ready or started. A
-/// hook that has not run yet has not failed.
-fn initial_success(kind: ProbeKind) -> bool {
-    !matches!(kind, ProbeKind::Readiness | ProbeKind::Startup)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use probe::{Connection, Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
+use probe::{Connection, Grpc, GrpcMode, Handler, ProbePath, Prober, Request, Scheme, UserAgent};
 
 /// Header names and values, in the order in which they are sent.
 pub type HeaderPairs<'a> = Vec<(&'a [u8], &'a [u8])>;
@@ -209,25 +209,6 @@ fn grpc_request(grpc: &Grpc, destination: String, timeout: Duration) -> PlannedR
         message: probe::grpc_health::request_message(&grpc.service),
         // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
         grpc_timeout: format!("{}m", timeout.as_millis()),
-    }
-}
-
-/// Returns the `User-Agent` to send. Only kubelet's own values are passed on; any other value is
-/// replaced, so a client cannot send text of its choice to the application.
-pub fn user_agent(caller: Option<&[u8]>, kind: ProbeKind) -> &[u8] {
-    let version = |text: &[u8]| {
-        (1..=16).contains(&text.len())
-            && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'+'))
-    };
-    let kubelet = |caller: &&[u8]| {
-        [b"kube-probe/".as_slice(), b"kube-lifecycle/"]
-            .into_iter()
-            .any(|product| caller.strip_prefix(product).is_some_and(version))
-    };
-    match (caller.filter(kubelet), kind.is_hook()) {
-        (Some(caller), _) => caller,
-        (None, false) => b"kube-probe/app-health",
-        (None, true) => b"kube-lifecycle/app-health",
     }
 }
 

@@ -1,11 +1,11 @@
 //! How the result of a probe is recorded in metrics and log.
 
 use probe::Reason;
+use probe::log_line::{LogLimiter, LogLine};
 
 use crate::config::DeclaredProbe;
 use crate::host::{Host, LogLevel};
 use crate::metrics::{Metric, id};
-use crate::stats::LogLimiter;
 
 /// Records results in metrics and log, within the limit of [`LogLimiter`]. Each worker has one.
 #[derive(Debug, Default)]
@@ -40,16 +40,14 @@ impl Recorder {
         self.record(probe, Reason::Forbidden, host);
         let path = &probe.plan.path;
         let client = String::from_utf8_lossy(client);
-        let (container, hook) = (path.container(), path.kind().word());
-        let text = || format!("hook {container}/{hook}: forbidden to {client}, see --allow-from");
-        log(&mut self.refusals, LogLevel::Warn, text, host);
+        log(&mut self.refusals, LogLevel::Warn, || LogLine::forbidden(path, &client), host);
     }
 }
 
 fn log(limiter: &mut LogLimiter, level: LogLevel, text: impl FnOnce() -> String, host: &mut impl Host) {
     let Some(suppressed) = limiter.check(host.now()) else { return };
     if suppressed > 0 {
-        host.log(LogLevel::Warn, &format!("{suppressed} lines about probes were suppressed"));
+        host.log(LogLevel::Warn, &LogLine::suppressed(suppressed));
     }
     host.log(level, &text());
 }

@@ -77,7 +77,7 @@ impl GrpcResponse<'_> {
 
 /// Returns true for `application/grpc`, alone or followed by a subtype or parameters. The
 /// comparison is case-sensitive.
-fn is_grpc(content_type: &[u8]) -> bool {
+pub fn is_grpc(content_type: &[u8]) -> bool {
     let rest = content_type.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }

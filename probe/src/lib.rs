@@ -6,7 +6,8 @@
 //! [`path`], [`handler_kind`] and [`prober`] define the types; [`app_probers`] and
 //! [`plugin_config`] read them from JSON; [`request`], [`url`] and [`redirect`] compute what
 //! kubelet would send; [`ports`] lists the proxy's ports, which no probe may target;
-//! [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the results.
+//! [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the results;
+//! [`metrics`] and [`log_line`] say how results are recorded; [`permits`] limits the probes in flight.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -16,7 +17,10 @@ pub mod go;
 pub mod grpc_health;
 pub mod handler_kind;
 pub mod json;
+pub mod log_line;
+pub mod metrics;
 pub mod path;
+pub mod permits;
 pub mod plugin_config;
 pub mod ports;
 pub mod prober;
@@ -25,12 +29,13 @@ pub mod redirect;
 pub mod request;
 pub mod scheme;
 pub mod url;
+pub mod user_agent;
 
 pub use app_probers::AppProbers;
 pub use handler_kind::{HandlerField, HandlerKind};
 pub use json::ConfigError;
 pub use path::{ProbeKind, ProbePath};
-pub use plugin_config::{Clusters, PluginConfig};
+pub use plugin_config::{Clusters, HookCallers, PluginConfig};
 pub use ports::ProxyPorts;
 pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, TcpSocket};
 pub use reason::Reason;

@@ -1,7 +1,7 @@
 //! The plugin configuration that Envoy passes to the filter. The agent validates it before writing
 //! it into the bootstrap.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::app_probers::AppProbers;
 use crate::json::{self, ConfigError, Json};
@@ -19,14 +19,28 @@ pub struct PluginConfig {
     pub proxy_ports: ProxyPorts,
     /// The clusters of HTTP callouts.
     pub clusters: Clusters,
-    /// The clients that may call lifecycle hooks, besides loopback; `None` allows any client.
-    pub hook_callers: Option<Vec<IpAddr>>,
+    /// The clients that may call lifecycle hooks.
+    pub hook_callers: HookCallers,
     /// True if probes use a connection to the application again, which kubelet never does.
     pub reuse_connections: bool,
     /// The declared probes and hooks by path.
     pub probers: AppProbers,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
+}
+
+/// The clients that may call lifecycle hooks, besides loopback; `None` allows any client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookCallers(pub Option<Vec<IpAddr>>);
+
+impl HookCallers {
+    /// Returns true if this client may call hooks; `None` is a client whose address is not known. 127.0.0.1
+    /// and ::1 always may; other loopback addresses are those from which captured traffic arrives.
+    pub fn allow(&self, client: Option<IpAddr>) -> bool {
+        const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        let Some(callers) = &self.0 else { return true };
+        client.is_some_and(|client| LOOPBACK.contains(&client) || callers.contains(&client))
+    }
 }
 
 /// The names of the Envoy clusters that the filter uses for HTTP callouts.
@@ -86,6 +100,7 @@ impl PluginConfig {
             None => false,
         };
         let hook_callers = json::field(fields, "hookCallers", false).map(hook_callers).transpose()?;
+        let hook_callers = HookCallers(hook_callers);
         let mut warnings = Vec::new();
         let probers = probers(fields, &proxy_ports, &mut warnings)?;
         if pod_ip.is_none() && !probers.is_empty() {

@@ -32,7 +32,8 @@ impl Redirect {
     }
 
     /// Decides what follows the response to `request`. `requests` is the number of requests of the
-    /// probe so far, including `request`. `pod_ip` is the probed address without brackets.
+    /// probe so far, including `request`. `pod_ip` is the probed address without brackets, and `is_sendable`
+    /// says whether the form can send a request for a URL.
     pub fn decide(
         request: &Request,
         status: u16,
@@ -40,6 +41,7 @@ impl Redirect {
         requests: u32,
         pod_ip: &str,
         proxy_ports: &ProxyPorts,
+        is_sendable: fn(&Url) -> bool,
     ) -> Self {
         let location = location.unwrap_or(b"").trim_ascii();
         if !Self::is_redirect_status(status) || location.is_empty() {
@@ -51,7 +53,7 @@ impl Redirect {
             return Self::Final;
         }
         let reachable = url.port().is_some_and(|port| port != 0 && !proxy_ports.contains(port));
-        if requests >= MAX_REQUESTS || !reachable || !url.is_sendable() {
+        if requests >= MAX_REQUESTS || !reachable || !is_sendable(&url) {
             return Self::Invalid;
         }
         Self::Follow(Box::new(follow(request, status, url, &reference)))
@@ -72,7 +74,7 @@ fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request 
     let kept = |host: &Vec<u8>| reference.scheme.is_empty() && *host != request.url.host;
     let host = request.host.clone().filter(kept);
     let authorization = url.user.as_deref().filter(|_| !is_declared(&headers, "authorization")).map(basic);
-    Request { host, headers, user_agent: request.user_agent, referer, authorization, url }
+    Request { url, host, headers, referer, authorization, ..request.clone() }
 }
 
 /// Returns true if the first declared header of that name has a value. Go's client ignores the

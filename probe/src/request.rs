@@ -6,7 +6,7 @@
 use crate::prober::HttpGet;
 use crate::url::Url;
 
-/// Declared headers that Go's client ignores: it writes these itself or not at all.
+/// Declared headers that Go's client ignores over HTTP/1.1: it writes these itself or not at all.
 const IGNORED_HEADERS: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
 /// Headers that HTTP/2 forbids. Over TLS, the HTTP version is negotiated after the request was
 /// written, so they are never sent there.
@@ -43,6 +43,9 @@ pub struct Request {
     pub headers: Vec<(String, Vec<u8>)>,
     /// The source of the `User-Agent`.
     pub user_agent: UserAgent,
+    /// The declared headers that Go's client does not send over HTTP/1.1, with names in lower case. Over HTTP/2
+    /// it sends a `Trailer`, and refuses requests with most values of `Transfer-Encoding`.
+    pub ignored: Vec<(String, Vec<u8>)>,
     /// The `Referer` of a request that follows a redirect.
     pub referer: Option<Vec<u8>>,
     /// The `Authorization` of a request that follows a redirect to a URL with a user name.
@@ -56,7 +59,7 @@ impl Request {
         let declared = |name: &str| probe.headers.iter().find(|header| header.has_name(name));
         let user_agent = declared("user-agent");
         let accept = declared("accept");
-        let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
+        let (mut headers, mut ignored) = (Vec::<(String, Vec<u8>)>::new(), Vec::new());
         if let Some(header) = user_agent.filter(|header| !header.value.is_empty()) {
             headers.push(("user-agent".into(), header.trimmed_value().into()));
         }
@@ -65,13 +68,12 @@ impl Request {
         }
         for header in &probe.headers {
             let name = header.name.to_ascii_lowercase();
-            let sent = match name.as_str() {
-                "host" | "user-agent" => false,
-                "accept" => accept.is_some_and(|first| !first.value.is_empty()),
-                name => !IGNORED_HEADERS.contains(&name),
-            };
-            if sent {
-                headers.push((name, header.trimmed_value().into()));
+            let value = header.trimmed_value().into();
+            match name.as_str() {
+                "host" | "user-agent" => {}
+                "accept" if accept.is_none_or(|first| first.value.is_empty()) => {}
+                ignores if IGNORED_HEADERS.contains(&ignores) => ignored.push((name, value)),
+                _ => headers.push((name, value)),
             }
         }
         Self {
@@ -81,6 +83,7 @@ impl Request {
                 .map(|host| host.trimmed_value().into()),
             headers,
             user_agent: if user_agent.is_some() { UserAgent::Declared } else { UserAgent::Kubelet },
+            ignored,
             referer: None,
             authorization: None,
         }
@@ -97,14 +100,19 @@ impl Request {
     /// protocol upgrade.
     pub fn sent_headers(&self, connection: Connection) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tls = self.url.scheme == b"https";
-        let adds =
-            connection == Connection::Close && !tls && !closes(&self.headers) && !upgrades(&self.headers);
+        let adds = connection == Connection::Close && !tls && self.adds_close();
         let close = adds.then_some((b"connection".as_slice(), b"close".as_slice()));
         let sent = self
             .headers
             .iter()
             .filter(move |(name, _)| !(tls && CONNECTION_HEADERS.contains(&name.as_str())));
         sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
+    }
+
+    /// Returns true if Go's client adds `Connection: close`, which it does unless the Pod declares it, or a
+    /// protocol upgrade.
+    pub fn adds_close(&self) -> bool {
+        !closes(&self.headers) && !upgrades(&self.headers)
     }
 
     /// Returns true if the Pod declares a non-empty value for this header (lower case), so that it

@@ -34,7 +34,7 @@ const FAMILIES: [Family; 4] = [
     Family {
         prefix: "app_health_",
         tables: &[("docs/answers.md", "## Metrics")],
-        sources: &["filter/src/metrics.rs"],
+        sources: &["probe/src/metrics.rs"],
     },
 ];
 

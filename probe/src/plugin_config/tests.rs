@@ -48,7 +48,7 @@ fn an_empty_configuration_is_valid() {
     ] {
         let config = parse(text).expect(text);
         assert!(config.probers.is_empty() && config.warnings.is_empty() && config.pod_ip.is_none(), "{text}");
-        assert!(!config.reuse_connections && config.hook_callers.is_none(), "{text}");
+        assert!(!config.reuse_connections && config.hook_callers.0.is_none(), "{text}");
         assert_eq!(config.clusters, default_clusters());
         let own = |port| config.proxy_ports.contains(port);
         assert!(own(15020) && own(15090) && !own(8080) && !own(0), "{text}");
@@ -73,7 +73,7 @@ fn every_key_is_read() {
     assert_eq!(config.clusters, Clusters { grpc, grpc_tls, reuse_grpc, reuse_grpc_tls, http, https });
     assert!(config.reuse_connections);
     let callers: Vec<IpAddr> = ["10.0.0.1", "fd00::1"].map(|text| text.parse().unwrap()).into();
-    assert_eq!(config.hook_callers, Some(callers));
+    assert_eq!(config.hook_callers.0, Some(callers));
     assert_eq!(config.probers.iter().count(), 2);
     let warning =
         r#"probers["/app-health/app/readyz"].httpGet.host: ignored, only the pod's own address is dialed"#;

@@ -1,6 +1,7 @@
 //! The expected requests are those that Go's client with kubelet's `RedirectChecker` sent over the
 //! network.
 
+use crate::url::Url;
 use proptest::prelude::*;
 
 use super::Redirect;
@@ -16,7 +17,7 @@ fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
 }
 
 fn redirect(request: &Request, status: u16, location: &[u8]) -> Redirect {
-    Redirect::decide(request, status, Some(location), 1, POD, &ProxyPorts::new([19000]))
+    Redirect::decide(request, status, Some(location), 1, POD, &ProxyPorts::new([19000]), Url::is_sendable)
 }
 
 /// Follows each status and `Location` in turn; returns URL, `Host`, `Referer` and declared headers
@@ -158,7 +159,7 @@ fn statuses() {
         assert_eq!(Redirect::is_redirect_status(status), asked, "{status}");
         assert_eq!(matches!(redirect(&first, status, b"/b"), Redirect::Follow(_)), asked, "{status}");
         assert_eq!(redirect(&first, status, b"/%zz") == Redirect::Invalid, asked, "{status}");
-        let none = Redirect::decide(&first, status, None, 1, POD, &ProxyPorts::default());
+        let none = Redirect::decide(&first, status, None, 1, POD, &ProxyPorts::default(), Url::is_sendable);
         assert_eq!(none, Redirect::Final, "{status} without a Location");
     }
 }
@@ -176,8 +177,15 @@ fn at_most_ten_requests() {
         (10, "http://other/", "last"),
         (10, "", "last"),
     ] {
-        let redirect =
-            Redirect::decide(&first, 302, Some(location.as_bytes()), requests, POD, &ProxyPorts::default());
+        let redirect = Redirect::decide(
+            &first,
+            302,
+            Some(location.as_bytes()),
+            requests,
+            POD,
+            &ProxyPorts::default(),
+            Url::is_sendable,
+        );
         let outcome = match redirect {
             Redirect::Follow(_) => "follow",
             Redirect::Final => "last",
@@ -199,7 +207,15 @@ fn ipv6() {
         ("http://[fd00:0::5]/b", None),
         ("http://[fd00::5%25eth0]/b", None),
     ] {
-        match Redirect::decide(&first, 302, Some(location.as_bytes()), 1, "fd00::5", &ProxyPorts::default()) {
+        match Redirect::decide(
+            &first,
+            302,
+            Some(location.as_bytes()),
+            1,
+            "fd00::5",
+            &ProxyPorts::default(),
+            Url::is_sendable,
+        ) {
             Redirect::Follow(next) => {
                 assert_eq!(Some(next.authority()), authority.map(str::as_bytes), "{location}")
             }
