@@ -192,6 +192,9 @@ pub async fn serve<T, H, F>(
             () = stages.closing.cancelled() => break,
         };
         match accepted {
+            Ok((_, peer)) if !transport.admits_peer(peer) => {
+                server.metrics.connection_closed(server.name, "forbidden");
+            }
             Ok((stream, peer)) => match connections.admit(peer.source(), transport.is_trusted_peer(peer)) {
                 Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());

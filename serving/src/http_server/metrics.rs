@@ -34,7 +34,7 @@ impl ServerMetrics {
     }
 
     /// Records a connection that was closed early; the reason is `evicted`, `head_timeout`,
-    /// `write_timeout`, `full` or `rate`.
+    /// `write_timeout`, `full`, `rate` or `forbidden`.
     pub fn connection_closed(&self, server: &'static str, reason: &'static str) {
         let labels = [("server", server.to_owned()), ("reason", reason.to_owned())];
         self.connections_closed.get_or_create(&labels).inc();

@@ -27,6 +27,11 @@ pub trait Transport: Clone + Send + Sync + 'static {
 
     fn socket(stream: &Self::Stream) -> &Stream;
 
+    /// Returns false if this client may not connect.
+    fn admits_peer(&self, _: Peer) -> bool {
+        true
+    }
+
     /// Returns true if the address of the client is trusted.
     fn is_trusted_peer(&self, _: Peer) -> bool {
         false
