@@ -7,3 +7,4 @@ pub mod machine_view;
 pub mod page;
 pub mod readiness_server;
 pub mod stats_server;
+pub mod status_server;

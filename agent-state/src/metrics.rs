@@ -6,11 +6,11 @@ mod process;
 pub mod vm;
 
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -60,6 +60,8 @@ pub struct Metrics {
     #[cfg(feature = "vm")]
     pub vm: VmMetrics,
     registry: Registry,
+    /// The metrics of probes, if the agent answers them.
+    probes: OnceLock<Registry>,
     envoy_info: Gauges<1>,
     filter_info: Gauges<2>,
     ready: Gauge,
@@ -151,8 +153,15 @@ impl Metrics {
             #[cfg(feature = "vm")]
             vm: VmMetrics::new(to),
             cpu_counted: Mutex::new(0.0),
+            probes: OnceLock::new(),
             registry,
         }
+    }
+
+    /// Adds the metrics of probes, once.
+    pub fn add_probes(&self, probes: Registry) {
+        // The agent has one listener for probes.
+        let _ = self.probes.set(probes);
     }
 
     /// Updates the metrics from one snapshot to the next, at `now` since the agent's start.
@@ -250,6 +259,9 @@ impl Metrics {
         #[cfg(feature = "vm")]
         self.vm.update();
         let mut text = String::new();
+        if let Some(probes) = self.probes.get() {
+            encode_registry(&mut text, probes).expect("writing to a String cannot fail");
+        }
         encode(&mut text, &self.registry).expect("writing to a String cannot fail");
         text
     }

@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use crate::config::{BootstrapConfig, RunConfig};
+use crate::config::{BootstrapConfig, ProbesConfig, RunConfig};
 #[cfg(feature = "vm")]
 use crate::vm;
 use crate::{machine, tasks};
@@ -30,6 +30,7 @@ use agent_server::machine_view::MachineView;
 use agent_server::page::StatusPage;
 use agent_server::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use agent_server::stats_server;
+use agent_server::status_server::{self, StatusServer};
 use agent_state::awaited_pids::AwaitedPids;
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
@@ -39,6 +40,8 @@ use envoy_process::envoy_files::{self, DebugInfo};
 use envoy_process::poller::{self, PollTargets};
 use envoy_process::signals::Signals;
 use envoy_process::supervisor::{self, Ended, EnvoyStart, Inputs};
+use probe_server::ProbeServer;
+use prometheus_client::registry::Registry;
 use readiness::{Observation, Policy};
 use scrape::Scraper;
 
@@ -108,6 +111,11 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
         })
     });
     let stats = stats.transpose()?;
+    let probes = config.probes.as_ref().map(|probes| {
+        let hint = "it serves kubelet's probes; set --probe-address to another one";
+        http_server::bind(probes.address).map_err(|error| bind_error(probes.address, &error, hint))
+    });
+    let probes = probes.transpose()?;
     let local = prepare::bind_local(&config)?;
     let leftover = async {
         tokio::select! {
@@ -122,7 +130,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     drop(inside);
     // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {
-        runtime.block_on(serve(config, prepared, (ready, stats, local), signals, log))
+        runtime.block_on(serve(config, prepared, Listeners { ready, stats, probes, local }, signals, log))
     }));
     // A hanging name lookup must not delay the exit.
     runtime.shutdown_background();
@@ -157,10 +165,19 @@ fn log_configuration(config: &RunConfig) {
     );
 }
 
+/// The ports of the agent.
+struct Listeners {
+    ready: TcpListener,
+    stats: Option<TcpListener>,
+    /// `None` if Envoy answers probes.
+    probes: Option<TcpListener>,
+    local: Listener,
+}
+
 async fn serve(
     config: RunConfig,
     (envoy, debug_info): (Option<EnvoyStart>, DebugInfo),
-    (ready, stats, local): (TcpListener, Option<TcpListener>, Listener),
+    Listeners { ready, stats, probes, local }: Listeners,
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
@@ -208,7 +225,10 @@ async fn serve(
     let named = |name, paths| Server { name, paths, limits, metrics: metrics.servers.clone() };
 
     let server = ReadinessServer::new(state.clone(), config.live);
-    let answers = move |request| server.clone().answer(request);
+    let answers = {
+        let server = server.clone();
+        move |request| server.clone().answer(request)
+    };
     let name = named("ready", &[READY_PATH, LIVE_PATH]);
     let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
     let scraper = Scraper::new(metrics.clone(), config.metrics, admin.clone());
@@ -221,6 +241,25 @@ async fn serve(
         async move {
             match stats {
                 Some(listener) => http_server::serve(listener, Plaintext, name, stages, answers).await,
+                None => stages.closing.cancelled().await,
+            }
+        }
+    });
+    let mut probe_server = tokio::spawn({
+        let (limits, stages) = (status_server::limits(machine::descriptor_limit()), stages.clone());
+        let name = Server { limits, ..named("probes", &status_server::PATHS) };
+        let server = probes.zip(config.probes).map(|(listener, ProbesConfig { declared, clients, .. })| {
+            let mut registry = Registry::with_prefix("app_health");
+            let probes = ProbeServer::new(declared, clients.clone(), &mut registry);
+            metrics.add_probes(registry);
+            (listener, clients, StatusServer { probes, readiness: server, scraper: scraper.clone() })
+        });
+        async move {
+            match server {
+                Some((listener, clients, server)) => {
+                    let answers = move |request| server.clone().answer(request);
+                    http_server::serve(listener, clients, name, stages, answers).await;
+                }
                 None => stages.closing.cancelled().await,
             }
         }
@@ -255,6 +294,7 @@ async fn serve(
             failure = tasks::failure("poller", &mut polling) => failure,
             failure = tasks::failure("readiness server", &mut readiness) => failure,
             failure = tasks::failure("stats server", &mut stats_server) => failure,
+            failure = tasks::failure("probe server", &mut probe_server) => failure,
             failure = tasks::failure("local server", &mut local) => failure,
             failure = vm_failure => failure,
         }
@@ -280,9 +320,10 @@ async fn serve(
     vm.finish().await?;
     stages.closing.cancel();
     if ended.is_ok() {
-        let (readiness, stats, local) = tokio::join!(readiness, stats_server, local);
+        let (readiness, stats, probes, local) = tokio::join!(readiness, stats_server, probe_server, local);
         readiness.map_err(|error| tasks::error("readiness server", Some(error)))?;
         stats.map_err(|error| tasks::error("stats server", Some(error)))?;
+        probes.map_err(|error| tasks::error("probe server", Some(error)))?;
         local.map_err(|error| tasks::error("local server", Some(error)))?;
     }
     ended.map(|_| ())

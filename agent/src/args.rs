@@ -23,7 +23,7 @@ pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
 #[cfg(not(feature = "vm"))]
 pub use pod::VmArgs;
-pub use run::{EnvoyRestart, RunArgs};
+pub use run::{EnvoyRestart, Probes, RunArgs};
 pub use target_label::TargetLabel;
 pub use values::go_duration;
 #[cfg(feature = "vm")]

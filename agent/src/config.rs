@@ -11,7 +11,7 @@ mod vm;
 mod wait;
 
 pub use bootstrap::BootstrapConfig;
-pub use run::{EnvoyProcessConfig, RunConfig};
+pub use run::{EnvoyProcessConfig, ProbesConfig, RunConfig};
 pub use wait::WaitConfig;
 
 pub use serving::environment::Environment;

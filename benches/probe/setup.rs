@@ -151,7 +151,7 @@ fn bootstrap(
 ) -> Value {
     let is_plain = filter.is_none();
     let shipped = Pod::bootstrap(name, listeners, probers);
-    let filter = filter.unwrap_or_else(|| shipped.filter.clone());
+    let filter = filter.or_else(|| shipped.filter.clone());
     let shipped = Bootstrap { instance_ip: app.ip(), filter, reuse_connections, ..shipped };
     let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");
     plain_listener::raise_rate_limit(&mut bootstrap);

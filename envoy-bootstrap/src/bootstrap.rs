@@ -39,7 +39,8 @@ pub struct Bootstrap {
     /// Address of the agent, which the metrics route targets.
     pub local_address: LocalAddress,
     pub admin: LocalAddress,
-    pub filter: FilterCode,
+    /// `None` if the agent answers probes itself, so that Envoy has no listener for them.
+    pub filter: Option<FilterCode>,
     /// Sources that may call the probe listener besides loopback; if empty, all sources are
     /// allowed.
     pub allow_from: Vec<Cidr>,
@@ -146,9 +147,12 @@ impl Bootstrap {
         // A disabled listener has no address, because null removes the key.
         if let Some(Value::Array(listeners)) = bootstrap.pointer_mut("/static_resources/listeners") {
             listeners.retain(|listener| listener.get("address").is_some());
-            if let Some(probes) = listeners.first_mut() {
+            if let Some(probes) = listeners.first_mut().filter(|_| self.filter.is_some()) {
                 self.clients().add_node_chain(probes);
             }
+        }
+        if self.filter.is_none() {
+            remove_probe_clusters(&mut bootstrap);
         }
         if !self.reuse_connections {
             remove_reuse(&mut bootstrap);
@@ -171,7 +175,7 @@ impl Bootstrap {
     }
 
     fn is_native(&self) -> bool {
-        matches!(self.filter, FilterCode::Module(_))
+        matches!(self.filter, Some(FilterCode::Module(_)))
     }
 
     /// Renders the bootstrap for display: the values of probe headers, which may be tokens, become
@@ -196,11 +200,16 @@ impl Bootstrap {
     fn values(&self) -> BTreeMap<&'static str, Value> {
         let (by_route, by_callout) = self.connect_timeouts();
         let seconds = |time: Duration| Value::from(format!("{}s", time.as_secs_f64()));
-        let (probe, probe_additional) = listener(self.probe_address);
+        // Without the filter there is no listener.
+        let (probe, probe_additional) =
+            self.filter.as_ref().map_or((Value::Null, Value::Null), |_| listener(self.probe_address));
         let (stats, stats_additional) = self.stats_address.map_or((Value::Null, Value::Null), listener);
         let filter = match &self.filter {
-            FilterCode::File(file) | FilterCode::Module(file) => json!({"filename": file.to_string_lossy()}),
-            FilterCode::Inline(bytes) => json!({"inline_bytes": STANDARD.encode(bytes)}),
+            Some(FilterCode::File(file) | FilterCode::Module(file)) => {
+                json!({"filename": file.to_string_lossy()})
+            }
+            Some(FilterCode::Inline(bytes)) => json!({"inline_bytes": STANDARD.encode(bytes)}),
+            None => Value::Null,
         };
         let [node, dynamic_resources, xds_cluster, sds_cluster] =
             self.xds.as_ref().map_or([const { Value::Null }; 4], xds_values);
@@ -302,6 +311,16 @@ fn capabilities_outside_vm_config(value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// Removes the clusters that only the probe listener uses.
+fn remove_probe_clusters(bootstrap: &mut Value) {
+    let clusters = bootstrap.pointer_mut("/static_resources/clusters").and_then(Value::as_array_mut);
+    let is_probes = |cluster: &Value| {
+        let name = cluster.get("name").and_then(Value::as_str).unwrap_or_default();
+        name.starts_with("app_health_") && name != "app_health_admin"
+    };
+    clusters.into_iter().for_each(|clusters| clusters.retain(|cluster| !is_probes(cluster)));
 }
 
 /// Removes the clusters of `--reuse-connections`, and the routes to them.

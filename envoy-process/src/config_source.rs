@@ -15,7 +15,8 @@ pub struct SidecarConfig {
     /// The bootstrap to render. `filter` already contains the path where the filter will be
     /// written.
     pub bootstrap: Bootstrap,
-    pub filter_choice: FilterChoice,
+    /// `None` if the agent answers probes itself.
+    pub filter_choice: Option<FilterChoice>,
     /// What the choice depends on apart from Envoy's version.
     pub circumstances: Circumstances,
     /// Absolute path of the directory for the filter and the admin socket.
@@ -32,17 +33,27 @@ pub struct SidecarConfig {
 impl SidecarConfig {
     /// Chooses the form of the filter for a version of Envoy.
     pub fn choose_filter(&mut self, version: KnownVersion) {
-        self.filter_choice = self.circumstances.choose(version);
-        self.apply_choice();
+        if self.filter_choice.is_some() {
+            self.filter_choice = Some(self.circumstances.choose(version));
+            self.apply_choice();
+        }
+    }
+
+    /// Leaves filter and probe listener out, because the agent answers probes itself.
+    pub fn leave_filter_out(&mut self) {
+        self.filter_choice = None;
+        self.bootstrap.filter = None;
+        self.embedded = None;
     }
 
     /// Changes to the wasm form after Envoy has rejected the native one. Returns false if there is no
     /// other form to change to, because the user chose one or the wasm form was chosen already.
     pub fn fall_back_to_wasm(&mut self) -> bool {
-        let may_change =
-            self.circumstances.wanted == WantedFilter::Auto && self.filter_choice.form == FilterForm::Native;
+        let is_native = self.filter_choice.is_some_and(|choice| choice.form == FilterForm::Native);
+        let may_change = self.circumstances.wanted == WantedFilter::Auto && is_native;
         if may_change {
-            self.filter_choice = FilterChoice { form: FilterForm::Wasm, reason: FilterReason::Rejected };
+            self.filter_choice =
+                Some(FilterChoice { form: FilterForm::Wasm, reason: FilterReason::Rejected });
             self.apply_choice();
         }
         may_change
@@ -51,12 +62,13 @@ impl SidecarConfig {
     /// Makes the bootstrap refer to the chosen form.
     pub fn apply_choice(&mut self) {
         let in_state_dir = |filter: &EmbeddedFilter| self.state_dir.join(filter.file_name);
-        let (code, embedded) = match self.filter_choice.form {
+        let Some(choice) = self.filter_choice else { return };
+        let (code, embedded) = match choice.form {
             FilterForm::Wasm if self.circumstances.has_wasm_file => return,
             FilterForm::Wasm => (FilterCode::File(in_state_dir(&state_dir::WASM)), &state_dir::WASM),
             FilterForm::Native => (FilterCode::Module(in_state_dir(&state_dir::MODULE)), &state_dir::MODULE),
         };
-        self.bootstrap.filter = code;
+        self.bootstrap.filter = Some(code);
         self.embedded = Some(embedded);
     }
 }

@@ -58,7 +58,7 @@ impl Fallback {
 /// Names the file that cannot be written, or the limit that the bootstrap exceeds.
 pub fn write(source: &EnvoyConfigSource) -> Result<EnvoyFiles, Failure> {
     let debug_info = source.sidecar().map_or_else(DebugInfo::default, |sidecar| DebugInfo {
-        filter: Some(sidecar.filter_choice),
+        filter: sidecar.filter_choice,
         bootstrap: Some(sidecar.bootstrap.render_without_secrets().into()),
         probes: declared_probes(&sidecar.bootstrap.plugin_configuration()).into(),
     });

@@ -105,16 +105,27 @@ impl Scraper {
         response(Body::from(Bytes::from(out)))
     }
 
-    /// Returns the metrics of all sources. The status is 200 once a scrape has started, and 503 with
-    /// Retry-After if 24 are in progress and those of other clients are not more than this client's.
-    /// `disconnect` is called if another client gets the slot of this scrape.
+    /// Returns the metrics of all sources for a client of Envoy's route, which names it in a header.
     pub async fn merged(
         &self,
         headers: &HeaderMap,
         query: &str,
         disconnect: impl FnOnce() + Send + 'static,
     ) -> Response {
-        let Ok(slot) = self.slots.admit_fairly(client(headers)) else {
+        self.merged_for(client(headers), headers, query, disconnect).await
+    }
+
+    /// Returns the metrics of all sources. The status is 200 once a scrape has started, and 503 with
+    /// Retry-After if 24 are in progress and those of other clients are not more than this client's.
+    /// `disconnect` is called if another client gets the slot of this scrape.
+    pub async fn merged_for(
+        &self,
+        client: Option<serving::source::Source>,
+        headers: &HeaderMap,
+        query: &str,
+        disconnect: impl FnOnce() + Send + 'static,
+    ) -> Response {
+        let Ok(slot) = self.slots.admit_fairly(client) else {
             return unavailable("too many scrapes are in progress\n");
         };
         let (timeout, reader) = (timeout(headers), Reader::of(headers));

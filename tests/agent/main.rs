@@ -18,6 +18,7 @@ mod local;
 mod log_flood;
 mod metrics;
 mod page;
+mod probes;
 mod reference;
 mod run;
 mod signals;

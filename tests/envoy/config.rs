@@ -32,7 +32,7 @@ fn rendered(name: &str, ip: std::net::IpAddr, probers: &Value) -> Value {
 }
 
 fn rendered_with(name: &str, ip: std::net::IpAddr, probers: &Value, filter: FilterCode) -> Value {
-    let bootstrap = Bootstrap { filter, ..Pod::bootstrap(name, ip, probers) };
+    let bootstrap = Bootstrap { filter: Some(filter), ..Pod::bootstrap(name, ip, probers) };
     serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON")
 }
 

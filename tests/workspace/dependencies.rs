@@ -29,6 +29,8 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("http-client", &["address", "probe", "readiness"]),
     ("agent-output", &["printable", "serving"]),
     ("agent-state", &["address", "envoy-bootstrap", "readiness", "serving", "workload-health", "xds-proxy"]),
+    ("prober", &["probe"]),
+    ("probe-server", &["address", "probe", "prober", "serving"]),
     (
         "envoy-process",
         &[
@@ -74,6 +76,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
             "envoy-process",
             "http-client",
             "probe",
+            "probe-server",
             "readiness",
             "scrape",
             "serving",
@@ -90,6 +93,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
             "envoy-process",
             "http-client",
             "probe",
+            "probe-server",
             "readiness",
             "scrape",
             "serving",

@@ -11,14 +11,14 @@ use envoy_bootstrap::envoy_version::EnvoyBuild;
 use envoy_bootstrap::filter_choice::WantedFilter;
 
 /// Flags that determine the rendered bootstrap, shared by `run` and `bootstrap`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct SidecarArgs {
     /// The Pod's primary IP address, the only one that is probed; of a list (status.podIPs) the
     /// first. Also read from INSTANCE_IP. Default: the machine's first address that is neither
     /// loopback nor link-local, otherwise 127.0.0.1
     #[arg(long, env = "APP_HEALTH_INSTANCE_IP", value_name = "ADDRESS[,…]", value_delimiter = ',')]
     pub instance_ip: Vec<IpAddr>,
-    /// Listener of Envoy for kubelet's probes; `[::]` accepts IPv4 and IPv6
+    /// Listener for kubelet's probes; `[::]` accepts IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_PROBE_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15020")]
     pub probe_address: SocketAddr,
     /// Address of GET /stats/prometheus with Envoy's own metrics, or `off`: a listener of the agent with

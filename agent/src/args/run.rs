@@ -27,6 +27,10 @@ fn log_level() -> ValueParser {
 pub struct RunArgs {
     #[command(flatten)]
     pub sidecar: SidecarArgs,
+    /// What answers kubelet's probes. `envoy`: the filter in Envoy; `agent`: the agent itself, so that Envoy
+    /// needs no filter and no probe listener, and probes have their verdicts while Envoy does not respond
+    #[arg(long, env = "APP_HEALTH_PROBES", value_enum, default_value_t = Probes::Envoy)]
+    pub probes: Probes,
     /// Listener for GET /healthz/ready; `[::]` accepts IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_READY_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15021")]
     pub ready_address: SocketAddr,
@@ -162,6 +166,15 @@ pub struct RunArgs {
     /// are rejected
     #[arg(last = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
+}
+
+/// What answers kubelet's probes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Probes {
+    /// The filter in Envoy.
+    Envoy,
+    /// The agent.
+    Agent,
 }
 
 /// Selects what follows an unexpected exit of Envoy.

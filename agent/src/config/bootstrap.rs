@@ -89,7 +89,7 @@ pub(super) fn sidecar_config(
         stats_address,
         local_address,
         admin,
-        filter: given.unwrap_or_else(|| FilterCode::File(state_dir.join(state_dir::WASM.file_name))),
+        filter: Some(given.unwrap_or_else(|| FilterCode::File(state_dir.join(state_dir::WASM.file_name)))),
         allow_from: callers.all,
         node: callers.node,
         hook_callers: callers.hooks,
@@ -111,7 +111,7 @@ pub(super) fn sidecar_config(
         has_empty_header: filter_choice::has_empty_header(&checked),
     };
     let version = envoy_version.map_or(KnownVersion::Unknown, KnownVersion::from);
-    let filter_choice = circumstances.choose(version);
+    let filter_choice = Some(circumstances.choose(version));
     let warnings = checked.warnings;
     let mut config = SidecarConfig {
         bootstrap,

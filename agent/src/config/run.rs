@@ -1,6 +1,7 @@
 //! Validated configuration of the command `run`.
 
 mod envoy;
+mod probes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use super::Environment;
 use super::bootstrap::{absolute, check_listeners_disjoint, first_instance_ip, nonzero_port};
 use super::metrics::metrics_config;
-use crate::args::{EnvoyRestart, RunArgs, go_duration};
+use crate::args::{EnvoyRestart, Probes, RunArgs, go_duration};
 use crate::machine::Machine;
 #[cfg(feature = "vm")]
 use crate::vm::VmConfig;
@@ -24,9 +25,11 @@ use agent_server::readiness_server::LivenessConfig;
 pub use envoy::EnvoyProcessConfig;
 use envoy::{envoy_args, envoy_binary, readable, sidecar_with_ready_listener};
 use envoy_bootstrap::filter_choice::FilterChoice;
-use envoy_process::config_source::EnvoyConfigSource;
+use envoy_process::config_source::{EnvoyConfigSource, SidecarConfig};
 use envoy_process::drain;
 use envoy_process::restart_policy::RestartMode;
+pub use probes::ProbesConfig;
+use probes::probes_config;
 use readiness::Dynamic;
 use scrape::MetricsConfig;
 
@@ -49,6 +52,8 @@ pub struct RunConfig {
     /// Address of the server of Envoy's metrics; `None` if it is disabled, or if the agent does not render
     /// Envoy's configuration.
     pub stats_address: Option<SocketAddr>,
+    /// `None` if Envoy answers probes, or nothing does.
+    pub probes: Option<ProbesConfig>,
     /// Address of the local server.
     pub local_address: LocalAddress,
     /// Group whose members may use the local server's Unix socket.
@@ -89,6 +94,7 @@ impl RunConfig {
         let drain = drain_settings(&args, environment)?;
         let RunArgs {
             sidecar,
+            probes,
             ready_address,
             local_group,
             envoy_config,
@@ -128,6 +134,16 @@ impl RunConfig {
             unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
         let state_dir = absolute("--state-dir", &sidecar.state_dir)?;
+        let probes = match probes {
+            Probes::Envoy => None,
+            Probes::Agent => Some(probes_config(
+                sidecar.clone(),
+                local_address.clone(),
+                &ready_listener,
+                environment,
+                machine,
+            )?),
+        };
         let mut files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,
             (_, Some(file), _) => Some(EnvoyConfigSource::Given(readable("--envoy-config", &file)?)),
@@ -140,6 +156,9 @@ impl RunConfig {
                 })
             }
         };
+        if probes.is_some() {
+            files.as_mut().and_then(EnvoyConfigSource::sidecar_mut).map(SidecarConfig::leave_filter_out);
+        }
         // The agent serves Envoy's metrics in place of the listener of the bootstrap.
         let stats_address = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut).and_then(|sidecar| {
             let address = sidecar.bootstrap.stats_address.take()?;
@@ -200,7 +219,8 @@ impl RunConfig {
             local_group,
             state_dir,
             admin,
-            data_path: data_path_url(data_path, probe_address),
+            data_path: data_path_url(data_path, probe_address, probes.is_some()),
+            probes,
             dynamic,
             admin_timeout: Duration::from_secs(admin_timeout_seconds.into()),
             live: live.then(|| LivenessConfig {
@@ -222,7 +242,7 @@ impl RunConfig {
     /// Returns which form of the filter is rendered; `None` if the agent does not render Envoy's
     /// configuration.
     pub fn filter_choice(&self) -> Option<FilterChoice> {
-        Some(self.envoy.as_ref()?.files.sidecar()?.filter_choice)
+        self.envoy.as_ref()?.files.sidecar()?.filter_choice
     }
 }
 
@@ -285,11 +305,17 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Dr
     })
 }
 
-fn data_path_url(data_path: Option<OrOff<HttpUrl>>, probe_address: SocketAddr) -> Option<HttpUrl> {
+/// `is_agent` is true if Envoy has no probe listener.
+fn data_path_url(
+    data_path: Option<OrOff<HttpUrl>>,
+    probe_address: SocketAddr,
+    is_agent: bool,
+) -> Option<HttpUrl> {
     match data_path {
         Some(OrOff::On(url)) if url.path == "/" => Some(HttpUrl { path: DATA_PATH.to_owned(), ..url }),
         Some(OrOff::On(url)) => Some(url),
         Some(OrOff::Off) => None,
+        None if is_agent => None,
         None => {
             let ip = match probe_address.ip() {
                 // `[::]` also accepts IPv4, and it is replaced by 0.0.0.0 on a machine without

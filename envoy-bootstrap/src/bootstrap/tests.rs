@@ -8,7 +8,7 @@ fn bootstrap() -> Bootstrap {
         stats_address: Some("[::]:15090".parse().unwrap()),
         local_address: "127.0.0.1:15004".parse().unwrap(),
         admin: "unix:/run/admin.sock".parse().unwrap(),
-        filter: FilterCode::File("/run/filter.wasm".into()),
+        filter: Some(FilterCode::File("/run/filter.wasm".into())),
         allow_from: Vec::new(),
         node: Vec::new(),
         hook_callers: None,
@@ -102,10 +102,10 @@ fn absent_optional_parts_are_removed() {
 fn the_node_has_a_filter_chain_of_its_own() {
     let chains = |node: &[&str], filter: FilterCode| {
         let node = node.iter().map(|address| address.parse().unwrap()).collect();
-        let json = rendered(&Bootstrap { node, filter, ..bootstrap() });
+        let json = rendered(&Bootstrap { node, filter: Some(filter), ..bootstrap() });
         json["static_resources"]["listeners"][0]["filter_chains"].as_array().unwrap().clone()
     };
-    for filter in [bootstrap().filter, FilterCode::Module("/run/filter.so".into())] {
+    for filter in [FilterCode::File("/run/filter.wasm".into()), FilterCode::Module("/run/filter.so".into())] {
         let mut single = chains(&[], filter.clone());
         let [general] = &mut single[..] else { panic!("one chain") };
         let [others, node] = &chains(&["192.0.2.1"], filter)[..] else { panic!("two chains") };
@@ -262,7 +262,7 @@ fn envoy_gets_clusters_and_listeners_from_the_xds_socket() {
 
 #[test]
 fn the_filter_can_be_inline() {
-    let text = Bootstrap { filter: FilterCode::Inline(vec![0, 97, 115, 109]), ..bootstrap() }.render();
+    let text = Bootstrap { filter: Some(FilterCode::Inline(vec![0, 97, 115, 109])), ..bootstrap() }.render();
     assert!(text.contains(r#""inline_bytes": "AGFzbQ==""#), "{text}");
 }
 

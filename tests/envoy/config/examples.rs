@@ -57,7 +57,7 @@ fn rendered_for(example: &Value) -> Value {
         stats_address: None,
         local_address: LocalAddress::Tcp(([127, 0, 0, 1], 15004).into()),
         admin: LocalAddress::Tcp(([127, 0, 0, 1], port(&example["admin"]["address"])).into()),
-        filter: FilterCode::File(PathBuf::from(code.as_str().expect("a file"))),
+        filter: Some(FilterCode::File(PathBuf::from(code.as_str().expect("a file")))),
         allow_from: Vec::new(),
         node: Vec::new(),
         hook_callers: None,

@@ -42,7 +42,7 @@ impl Pod {
             stats_address: Some(SocketAddr::new(ip, 15090)),
             local_address: LocalAddress::Tcp(SocketAddr::new(ip, 15004)),
             admin: LocalAddress::Unix(folder.join("admin.sock")),
-            filter: filter(),
+            filter: Some(filter()),
             allow_from: Vec::new(),
             node: Vec::new(),
             hook_callers: None,
@@ -83,15 +83,44 @@ pub fn with_long_timeouts(mut probers: Value) -> Value {
     probers
 }
 
-/// Selects the form of the filter that tests use: `wasm`, which is the default, or `native`.
+/// Selects what answers probes in tests: `wasm`, which is the default, `native`, or `agent`.
 const FORM: &str = "APP_HEALTH_TEST_FILTER";
+
+/// What answers probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The filter as a WebAssembly module in Envoy.
+    Wasm,
+    /// The filter as a dynamic module of Envoy.
+    Native,
+    /// The agent.
+    Agent,
+}
+
+/// Returns the form that the environment selects.
+///
+/// # Panics
+/// If there is no such form.
+pub fn form() -> Form {
+    match std::env::var_os(FORM) {
+        None => Form::Wasm,
+        Some(form) if form == "wasm" => Form::Wasm,
+        Some(form) if form == "native" => Form::Native,
+        Some(form) if form == "agent" => Form::Agent,
+        Some(form) => panic!("{FORM} = {form:?}: must be wasm, native or agent"),
+    }
+}
 
 /// Returns the filter in the form that the environment selects.
 ///
 /// # Panics
 /// If there is no such form, or the filter is missing.
 pub fn filter() -> FilterCode {
-    if is_native() { FilterCode::Module(module()) } else { FilterCode::File(wasm()) }
+    match form() {
+        Form::Wasm => FilterCode::File(wasm()),
+        Form::Native => FilterCode::Module(module()),
+        Form::Agent => panic!("{FORM} = agent: Envoy has no filter"),
+    }
 }
 
 /// Returns true if the environment selects the native form of the filter.
@@ -99,12 +128,7 @@ pub fn filter() -> FilterCode {
 /// # Panics
 /// If there is no such form.
 pub fn is_native() -> bool {
-    match std::env::var_os(FORM) {
-        None => false,
-        Some(form) if form == "wasm" => false,
-        Some(form) if form == "native" => true,
-        Some(form) => panic!("{FORM} = {form:?}: must be wasm or native"),
-    }
+    form() == Form::Native
 }
 
 /// Returns the checkout with the filter.

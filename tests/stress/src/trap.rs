@@ -35,7 +35,8 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     let app = CountedApp::start(ip, Habit::status(200));
     let wasm = folder(name).join("trap.wasm");
     std::fs::write(&wasm, wat::parse_str(WAT).expect("the module is WAT")).expect("a writable folder");
-    let bootstrap = Bootstrap { filter: FilterCode::File(wasm), ..Pod::bootstrap(name, ip, &json!({})) };
+    let bootstrap =
+        Bootstrap { filter: Some(FilterCode::File(wasm)), ..Pod::bootstrap(name, ip, &json!({})) };
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     let plain = SocketAddr::new(ip, 8000);
     plain_listener::add(&mut rendered, plain, app.address);

@@ -112,7 +112,7 @@ fn filter_source() {
         ("--inline-filter --envoy-version 1.40", FilterCode::Inline(wasm.bytes.into()), None),
     ] {
         let found = config(&format!("--state-dir /s {flags}"));
-        assert_eq!((found.bootstrap.filter, found.embedded), (code, embedded), "{flags}");
+        assert_eq!((found.bootstrap.filter, found.embedded), (Some(code), embedded), "{flags}");
         assert_eq!(found.bootstrap.admin.to_string(), "unix:/s/admin.sock");
     }
     for flags in ["--filter native --filter-wasm /f.wasm", "--filter native --inline-filter"] {
