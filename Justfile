@@ -245,7 +245,7 @@ _binaries: _filters
 test: _leftovers _tests
     @{{ python }} tests/runner/flaky.py --begin
     @{{ lanes }} "_unit; _unit-agent" "_it workspace; _it filter; _simulate"
-    @{{ lanes }} "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native"
+    @{{ lanes }} "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native; _conformance agent; _fuzz-conformance agent"
     @{{ lanes }} "_it envoy; _it demo" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
     @{{ lanes }} "_it load; _it-native load"
 

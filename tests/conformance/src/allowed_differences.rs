@@ -5,6 +5,7 @@ use super::compare::Difference;
 use super::kind::Kind;
 use super::strict_http1::{self, Answer};
 use super::strict_http2;
+use kit::pod::{self, Form};
 
 /// Bounds of a response head: 1 MiB, and a number of lines well below Envoy's limit of 1000.
 const HEAD: usize = 1 << 20;
@@ -17,6 +18,9 @@ const ASKED_AGAIN: [u32; 2] = [1, 7];
 
 /// Returns the kind of a difference if the case may show one.
 pub fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
+    if pod::form() == Form::Agent {
+        return agent_kind(case).filter(|_| *difference == Difference::Requests);
+    }
     if *difference == Difference::ConnectionHeaders || refused_by_http2(case) {
         return Some(Kind::D7);
     }
@@ -26,9 +30,22 @@ pub fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
         Kind::D3 => redirects(case),
         Kind::D2 => second_try(case),
         Kind::D1 => codecs(case),
-        Kind::D5 | Kind::D7 => false,
+        Kind::D5 | Kind::D7 | Kind::A1 | Kind::A2 => false,
     };
     [Kind::D6, Kind::D4, Kind::D3, Kind::D2, Kind::D1].into_iter().find(shown)
+}
+
+/// Returns the kind of a difference in the requests of the agent, whose verdicts never differ.
+fn agent_kind(case: &Case) -> Option<Kind> {
+    if second_try(case) {
+        return Some(Kind::A1);
+    }
+    is_padded(case).then_some(Kind::A2)
+}
+
+/// Returns true if a request over TLS has whitespace around a declared value.
+fn is_padded(case: &Case) -> bool {
+    case.probe.is_https() && declared(case).iter().any(|(_, value)| value.trim() != value)
 }
 
 /// Go's HTTP/2 client refuses to send connection-specific headers; the filter omits them.
@@ -110,7 +127,7 @@ fn codecs(case: &Case) -> bool {
     // The filter sends its own `Connection` header in addition to the declared one.
     let connection = names.iter().any(|name| *name == "connection");
     // Over HTTP/2, Go sends whitespace around a value, which RFC 9113 forbids; the filter does not.
-    let padded = case.probe.is_https() && declared.iter().any(|(_, value)| value.trim() != value);
+    let padded = is_padded(case);
     // Envoy sets this header itself and never to an empty value.
     let no_scheme = declared.iter().any(|(name, value)| name == "x-forwarded-proto" && value.is_empty());
     twice

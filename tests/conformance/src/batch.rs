@@ -2,27 +2,28 @@
 //! through Envoy.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 
+use super::answering;
 use super::application::Application;
 use super::bytes::fill;
 use super::case::{Case, Family};
 use super::compare::{Difference, Side, difference};
 use super::kind::Kind;
-use kit::envoy::{self, Envoy, Version};
 use kit::net;
 use kit::oracle::{Oracle, Question};
-use kit::plain_listener;
-use kit::pod::Pod;
+use kit::pod::{self, Form};
 
 /// Number of cases that share one Envoy. Each case uses two listeners, and a process may have 1024
 /// open files.
 const BATCH: usize = 250;
+/// Number of cases that share one agent, which gets their table as an environment variable of at most
+/// 128 KiB.
+const AGENT_BATCH: usize = 50;
 /// Number of concurrent cases, below Envoy's circuit breaker limits.
 const CONCURRENT_CASES: usize = 48;
 /// Number of times a case that differs is run again while no other case runs; at most
@@ -57,7 +58,7 @@ pub async fn run(
     let mut outcomes: Vec<Option<Outcome>> = vec![None; cases.len()];
     for family in [Family::V4, Family::V6] {
         let of_family: Vec<usize> = (0..cases.len()).filter(|&index| cases[index].family == family).collect();
-        for batch in of_family.chunks(BATCH) {
+        for batch in of_family.chunks(batch_size()) {
             let chosen: Vec<&Case> = batch.iter().map(|&index| &cases[index]).collect();
             let done = run_batch(family, &chosen, known).await?;
             for (&index, outcome) in batch.iter().zip(done) {
@@ -81,7 +82,7 @@ async fn run_batch(
     let start = |case| async move { Application::start(case, ip).await.map_err(|error| error.to_string()) };
     let direct = try_join_all(cases.iter().map(|case| start(case))).await?;
     let through = try_join_all(cases.iter().map(|case| start(case))).await?;
-    let (envoy, listener) = start_envoy(ip, cases, &through).await;
+    let (answering, listener) = answering::start(ip, table(cases, &through)).await;
 
     // Malformed responses can affect later probes of kubelet's client, so it is restarted for each
     // batch.
@@ -95,7 +96,7 @@ async fn run_batch(
     let reruns =
         futures_util::stream::iter(trials.iter().zip(first)).map(|(trial, first)| setup.rerun(trial, first));
     let outcomes = collect(reruns.buffered(CONCURRENT_RERUNS)).await;
-    envoy.stop().await;
+    answering.stop().await;
     outcomes
 }
 
@@ -105,26 +106,19 @@ async fn collect(
     stream.collect::<Vec<_>>().await.into_iter().collect()
 }
 
-/// Starts an Envoy as shipped, with the probers of `cases` and without the rate limit.
-async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) -> (Envoy, SocketAddr) {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name = format!("batch-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+fn batch_size() -> usize {
+    if pod::form() == Form::Agent { AGENT_BATCH } else { BATCH }
+}
+
+/// Returns the prober table of `cases`.
+fn table(cases: &[&Case], applications: &[Application]) -> Map<String, Value> {
     let mut table = Map::new();
     for (number, (case, application)) in cases.iter().zip(applications).enumerate() {
         let mut prober = handler(case, application);
         prober["timeoutSeconds"] = case.probe.timeout_seconds.into();
         table.insert(path(number), prober);
     }
-    let mut bootstrap = Pod::bootstrap(&name, ip, &Value::Object(table));
-    if ip.is_ipv6() {
-        // Other ports of the bootstrap may be in use on `::1`.
-        bootstrap.probe_address = SocketAddr::new(ip, 32_020);
-        bootstrap.stats_address = None;
-    }
-    let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
-    plain_listener::raise_rate_limit(&mut rendered);
-    let envoy = Envoy::start(Version::Newest, envoy::folder(&name), &rendered, 1).await;
-    (envoy, bootstrap.probe_address)
+    table
 }
 
 fn path(number: usize) -> String {

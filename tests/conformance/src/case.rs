@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::bytes::Bytes;
 use super::kind::Kind;
 use kit::app::tls::Tls;
+use kit::pod::{self, Form};
 
 /// A prober and an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,9 +29,17 @@ pub struct Case {
     /// The kind of difference that this case demonstrates; absent for most cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<Kind>,
+    /// The same for the agent, if the case is different there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs_in_agent: Option<Kind>,
 }
 
 impl Case {
+    /// Returns the kind of difference that this case has with the form that is tested.
+    pub fn marked(&self) -> Option<Kind> {
+        if pod::form() == Form::Agent { self.differs_in_agent } else { self.differs }
+    }
+
     /// Returns whether any request of this case uses TLS.
     pub fn uses_tls(&self) -> bool {
         self.probe.is_https() || self.also.values().any(|app| app.tls.is_some())

@@ -19,6 +19,10 @@ pub enum Kind {
     D6,
     /// The header `Connection` is omitted over TLS.
     D7,
+    /// The agent repeats a refused request a limited number of times.
+    A1,
+    /// The agent sends no whitespace around a value over HTTP/2.
+    A2,
 }
 
 impl Kind {
@@ -50,6 +54,13 @@ impl Kind {
             Self::D7 => {
                 "over TLS no Connection: close is sent, because Envoy would also write it into HTTP/2, where it is an error; \
                  for the same reason declared Connection, Keep-Alive, Upgrade and Proxy-Connection headers are omitted there"
+            }
+            Self::A1 => {
+                "an application that refuses every HTTP/2 stream is asked at most 50 times in a probe by the agent, and by kubelet \
+                 as often as the timeout permits; the probe fails in both cases"
+            }
+            Self::A2 => {
+                "over HTTP/2, the agent sends declared values without the whitespace around them, which RFC 9113 forbids"
             }
         }
     }

@@ -7,6 +7,7 @@
 //! [`batch`] and compare them with [`compare`].
 
 pub mod allowed_differences;
+pub mod answering;
 pub mod application;
 pub mod batch;
 pub mod bytes;

@@ -47,7 +47,8 @@ pub fn table(chapters: &[Findings]) -> Table {
 
 /// Returns the whole page as Markdown.
 pub fn markdown(chapters: &[Findings]) -> String {
-    format!("{INTRODUCTION}{}{}{}", counts(chapters), known_differences(chapters), differences(chapters))
+    let parts = [counts(chapters), in_agent(chapters), known_differences(chapters), differences(chapters)];
+    format!("{INTRODUCTION}{}", parts.concat())
 }
 
 fn counts(chapters: &[Findings]) -> String {
@@ -66,6 +67,22 @@ fn counts(chapters: &[Findings]) -> String {
         row(&chapter.heading(), &chapter.findings.iter().collect::<Vec<_>>());
     }
     row("All", &chapters.iter().flat_map(|chapter| &chapter.findings).collect::<Vec<_>>());
+    text
+}
+
+/// Returns the cases that are marked for the agent; `./justw test` runs all of them with the agent too.
+fn in_agent(chapters: &[Findings]) -> String {
+    let cases = || chapters.iter().flat_map(|chapter| &chapter.findings).map(|finding| &finding.case);
+    let mut text = format!(
+        "\n## Answered by the agent\n\nWith `--probes agent` instead of the filter, {} of the {} cases differ, in the requests and not\n\
+         in the verdict:\n\n| case | why |\n| --- | --- |\n",
+        cases().filter(|case| case.differs_in_agent.is_some()).count(),
+        cases().count(),
+    );
+    for case in cases() {
+        let Some(kind) = case.differs_in_agent else { continue };
+        text += &format!("| {} | {} |\n", cell(&case.name), kind.reason());
+    }
     text
 }
 
@@ -108,13 +125,14 @@ fn differs(finding: &Finding) -> bool {
     finding.outcome.difference.is_some()
 }
 
-/// Returns the page without the statuses that kubelet printed. Which of two causes comes first may
-/// be a race; the verdict is not affected.
+/// Returns the page without the statuses that kubelet printed, if it did. Which of two causes comes first may
+/// be a race, and kubelet's own timeout may be one of them; the verdict is not affected.
 pub fn without_statuses(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for (index, part) in page.split("| failure ").enumerate() {
         text.push_str(if index == 0 { "" } else { "| failure " });
-        text.push_str(part.trim_start_matches(|character: char| index > 0 && character.is_ascii_digit()));
+        let part = part.trim_start_matches(|character: char| index > 0 && character.is_ascii_digit());
+        text.push_str(if index == 0 { part } else { part.trim_start() });
     }
     text
 }

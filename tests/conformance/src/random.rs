@@ -48,7 +48,7 @@ fn case() -> BoxedStrategy<Case> {
 
 fn named(probe: Probe, app: App) -> Case {
     let (name, also, family, differs) = ("generated".into(), BTreeMap::new(), Family::V4, None);
-    Case { name, probe, app, also, family, differs }
+    Case { name, probe, app, also, family, differs, differs_in_agent: None }
 }
 
 /// Adds the other ports of the Pod to which redirects may lead, in the cases that name them.

@@ -10,6 +10,7 @@ use super::compare::{Difference, describe};
 use super::expand::{self, Chapter};
 use super::kind::Kind;
 use kit::envoy::workspace;
+use kit::pod::{self, Form};
 
 /// A case that was run, and its result.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl Finding {
 
     /// Returns an explanation if the result is not as marked.
     pub fn wrong(&self) -> Option<String> {
-        let (found, marked) = (self.kind(), self.case.differs);
+        let (found, marked) = (self.kind(), self.case.marked());
         let text = describe(&self.outcome.direct, &self.outcome.through);
         match (&self.outcome.difference, found, marked) {
             (Some(difference), None, _) => Some(format!("{difference:?} differs:\n{text}")),
@@ -106,8 +107,8 @@ pub async fn repeat_unexpected(
 /// Returns the kind of a difference: the marked one, or D7 for headers omitted over TLS, which
 /// needs no mark.
 fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
-    let left_out = *difference == Difference::ConnectionHeaders;
-    left_out.then_some(Kind::D7).or(case.differs)
+    let left_out = *difference == Difference::ConnectionHeaders && pod::form() != Form::Agent;
+    left_out.then_some(Kind::D7).or(case.marked())
 }
 
 fn check_cases(chapters: &[Chapter]) -> Result<(), String> {
