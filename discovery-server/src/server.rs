@@ -13,9 +13,9 @@ mod stream_task;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use rustls::ServerConfig;
 use socket2::SockRef;
-use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
@@ -40,9 +40,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// s; in a longer queue it would have disconnected before its connection is accepted, and so would
 /// every client behind it.
 const BACKLOG_SECONDS: u32 = 2;
-/// How long to wait for the first bytes of a client to detect that it has already disconnected. A
-/// client sends its first bytes immediately.
-const FIRST_BYTES: Duration = Duration::from_millis(1);
 /// How long streams may take to end when the server shuts down.
 const CLOSE: Duration = Duration::from_secs(2);
 
@@ -57,10 +54,15 @@ pub struct ServerLimits {
     pub machines_per_source: usize,
 }
 
-/// True if the peer closed the connection while it waited in the listen queue.
-async fn is_closed_by_peer(stream: &TcpStream) -> bool {
-    let ready = timeout(FIRST_BYTES, stream.ready(Interest::READABLE)).await;
-    matches!(ready, Ok(Ok(ready)) if ready.is_read_closed())
+/// True if the peer closed the connection while it waited in the listen queue. The kernel knows; tokio's
+/// `ready` takes a new connection for readable before it has asked.
+fn is_closed_by_peer(stream: &TcpStream) -> bool {
+    let closed = || -> nix::Result<bool> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(stream, EpollEvent::new(EpollFlags::EPOLLRDHUP, 0))?;
+        Ok(epoll.wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO)? > 0)
+    };
+    closed().unwrap_or_default()
 }
 
 /// Serves until `closing` is cancelled, then ends the streams. The TLS configuration is loaded for
@@ -123,7 +125,7 @@ pub async fn serve(
                 }
             },
         };
-        if is_closed_by_peer(&stream).await {
+        if is_closed_by_peer(&stream) {
             // An agent that has waited too long has not failed.
             if let Some((_, handshake)) = tls {
                 handshake.succeeded();

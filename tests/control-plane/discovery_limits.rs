@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use xds::Variant;
 
 use crate::discovery_support::{CLIENT, Discovery, EDS, GATEWAY, NAME, PAY, Peer, request};
 use crate::webhook_support::{connect_from, health_checks_are_answered_under_load};
@@ -51,4 +52,19 @@ async fn unfinished_handshakes_of_a_stranger_do_not_delay_agents() {
     let answered = answered.count();
     assert!((1..150).contains(&answered), "{answered} handshakes of one source were begun");
     assert!(discovery.page("/metrics").contains("app_health_discovery_refused_total{reason=\"limit\"}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_have_disconnected_in_the_queue_have_not_failed() {
+    let discovery = Discovery::start("queue", &[]);
+    discovery.signal("STOP");
+    // More than a source may fail. The kernel completes the connections.
+    for _ in 0..100 {
+        let mut agent = connect_from(STRANGER, discovery.secure).expect("room in the queue");
+        agent.write_all(b"the begin of a ClientHello").expect("open");
+    }
+    discovery.signal("CONT");
+    let (tls, first) = (discovery.identity(GATEWAY), request(EDS, &[PAY], &CLIENT));
+    let peer = Peer::open_from(STRANGER, discovery.secure, tls, Variant::Sotw, first).await;
+    peer.expect("a client of the same address").next().await.expect("an assignment");
 }

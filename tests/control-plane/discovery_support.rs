@@ -129,8 +129,13 @@ impl Discovery {
     }
 
     pub(crate) fn terminate(&self) {
-        let kill = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill");
-        assert!(kill.success());
+        self.signal("TERM");
+    }
+
+    /// Sends a signal, for example `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(kill.expect("kill").success());
     }
 
     /// Waits for the process and returns its exit code.
