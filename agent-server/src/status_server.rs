@@ -1,8 +1,6 @@
 //! The status port, 15020, if the agent answers kubelet's probes itself: probes and hooks, the merged metrics,
 //! and the readiness of the sidecar, as Istio's agent has them on this port.
 
-use std::time::Duration;
-
 use hyper::Method;
 use serving::http_server::{HttpRequest, Limits, Rate, Response, not_allowed, not_found};
 
@@ -34,7 +32,6 @@ pub fn limits(descriptors: u64) -> Limits {
         source_rate: Some(RATE),
         // A request with a body has an answer of its own.
         bodies: true,
-        shutdown: Duration::from_secs(1),
         ..Limits::ONE_REQUEST
     }
 }

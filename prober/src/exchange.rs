@@ -12,9 +12,9 @@ use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// How often a request is sent again that the application has not processed. Go's client does not count.
+/// How often a request is sent that the application refuses to process. Go's client does not count.
 #[cfg(feature = "tls")]
-const RETRIES: u32 = 50;
+const ATTEMPTS: u32 = 50;
 
 /// A response whose head has arrived.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl HttpClient {
         user_agent: &[u8],
     ) -> Result<Response, Reason> {
         let tls = self.tls();
-        for _ in 0..RETRIES {
+        for _ in 0..ATTEMPTS {
             let (stream, is_http2) = tls.http(dial::connect(target, port).await?, target.ip).await?;
             let stream = Stream::Tls(stream);
             if !is_http2 {
