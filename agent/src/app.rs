@@ -249,8 +249,8 @@ async fn serve(
         let (limits, stages) = (status_server::limits(machine::descriptor_limit()), stages.clone());
         let name = Server { limits, ..named("probes", &status_server::PATHS) };
         let server = probes.zip(config.probes).map(|(listener, ProbesConfig { declared, clients, .. })| {
-            let mut registry = Registry::with_prefix("app_health");
-            let probes = ProbeServer::new(declared, clients.clone(), &mut registry);
+            let mut registry = Registry::default();
+            let probes = ProbeServer::new(declared, &mut registry);
             metrics.add_probes(registry);
             (listener, clients, StatusServer { probes, readiness: server, scraper: scraper.clone() })
         });

@@ -1,15 +1,12 @@
 //! Which clients may connect, and which of them are the node.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use address::Cidr;
 use serving::http_server::{Peer, Plaintext, Transport};
 use serving::source::Source;
-
-/// 127.0.0.1 and ::1; captured traffic of other clients arrives from 127.0.0.6 and ::6.
-const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// The clients of the probe listener.
 #[derive(Clone, Debug)]
@@ -28,12 +25,6 @@ impl ProbeClients {
     /// addresses from which kubelet probes, empty if they are not known.
     pub fn new(allowed: Vec<Cidr>, node: Vec<IpAddr>) -> Self {
         Self(Arc::new(Lists { allowed, node }))
-    }
-
-    /// True for the node and loopback, if the node's addresses are known.
-    pub(crate) fn is_node(&self, client: Option<IpAddr>) -> bool {
-        let node = &self.0.node;
-        !node.is_empty() && client.is_some_and(|client| LOOPBACK.contains(&client) || node.contains(&client))
     }
 }
 
@@ -59,12 +50,13 @@ impl Transport for ProbeClients {
     fn admits_peer(&self, peer: Peer) -> bool {
         let allowed = &self.0.allowed;
         let is_allowed = |client: IpAddr| allowed.iter().any(|block| block.contains(client));
-        let client = ip(peer);
-        allowed.is_empty() || client.is_some_and(|client| LOOPBACK.contains(&client) || is_allowed(client))
+        allowed.is_empty() || peer.is_local() || ip(peer).is_some_and(is_allowed)
     }
 
+    /// True for the node and loopback, if the node's addresses are known.
     fn is_trusted_peer(&self, peer: Peer) -> bool {
-        self.is_node(ip(peer))
+        let node = &self.0.node;
+        !node.is_empty() && (peer.is_local() || ip(peer).is_some_and(|client| node.contains(&client)))
     }
 }
 

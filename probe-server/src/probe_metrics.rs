@@ -1,6 +1,6 @@
 //! Metrics of probes that the agent answers, with the names and labels of those of the filter.
 
-use probe::metrics::initial_success;
+use probe::metrics::{Family as ProbeFamily, initial_success};
 use probe::{ProbePath, Reason};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,13 +19,20 @@ pub(crate) struct ProbeMetrics {
 impl ProbeMetrics {
     /// Creates the metrics, and registers them.
     pub(crate) fn registered(to: &mut Registry) -> Self {
-        let metrics = Self {
-            results: register(to, "probes", "Responses to probes, by their reason"),
-            success: register(to, "probe_success", "1 if the last result of the probe is a success"),
-            unknown: register(to, "unknown_probes", "Requests for probes that are not declared"),
-        };
-        let _: Counter = register(to, "config_rejected", "Configurations that were rejected");
-        metrics
+        let _: Counter = register(to, ProbeFamily::ConfigRejectedTotal, "Configurations that were rejected");
+        Self {
+            results: register(to, ProbeFamily::ProbesTotal, "Responses to probes, by their reason"),
+            success: register(
+                to,
+                ProbeFamily::ProbeSuccess,
+                "1 if the last result of the probe is a success",
+            ),
+            unknown: register(
+                to,
+                ProbeFamily::UnknownProbesTotal,
+                "Requests for probes that are not declared",
+            ),
+        }
     }
 
     /// Sets the metrics of a probe that has not run yet.
@@ -56,8 +63,9 @@ fn result_labels(path: &ProbePath, reason: Reason) -> [(&'static str, String); 3
     [container, kind, ("reason", reason.word().to_owned())]
 }
 
-fn register<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
+/// The registry adds `_total` to the names of counters.
+fn register<M: Metric + Clone + Default>(to: &mut Registry, family: ProbeFamily, help: &str) -> M {
     let metric = M::default();
-    to.register(name, help, metric.clone());
+    to.register(family.name().trim_end_matches("_total"), help, metric.clone());
     metric
 }

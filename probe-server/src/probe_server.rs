@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use serving::http_server::{Body, HttpRequest, Response};
 use tokio::time::Instant;
 
-use crate::clients::{self, ProbeClients};
+use crate::clients;
 use crate::declared::{Action, DeclaredProbe, DeclaredProbes};
 use crate::probe_metrics::ProbeMetrics;
 use crate::results::{Results, lock};
@@ -27,7 +27,6 @@ pub struct ProbeServer(Arc<Parts>);
 
 struct Parts {
     probes: DeclaredProbes,
-    clients: ProbeClients,
     results: Results,
     client: HttpClient,
 }
@@ -46,11 +45,11 @@ enum Answer {
 }
 
 impl ProbeServer {
-    /// Registers the metrics about probes, whose names begin with `app_health`, in `registry`.
-    pub fn new(probes: DeclaredProbes, clients: ProbeClients, registry: &mut Registry) -> Self {
+    /// Registers the metrics about probes in `registry`. The node's probes are those of trusted clients.
+    pub fn new(probes: DeclaredProbes, registry: &mut Registry) -> Self {
         let metrics = ProbeMetrics::registered(registry);
         let results = Results::new(metrics, probes.paths());
-        Self(Arc::new(Parts { probes, clients, results, client: HttpClient::default() }))
+        Self(Arc::new(Parts { probes, results, client: HttpClient::default() }))
     }
 
     /// True for the paths that are answered here, which include all that no probe has.
@@ -103,7 +102,7 @@ impl Parts {
             self.results.refuse_hook(probe, &client);
             return Answer::Reset;
         }
-        let Some(_permit) = InFlight::begin(probe, self.clients.is_node(client), client) else {
+        let Some(_permit) = InFlight::begin(probe, request.is_trusted, client) else {
             self.results.record(probe, Reason::Busy);
             return if is_hook { Answer::Reset } else { Answer::Reason(Reason::Busy) };
         };
