@@ -24,3 +24,5 @@ pub use exchange::HttpClient;
 pub use grpc_check::grpc_check;
 pub use http_get::{HttpProbe, http_get};
 pub use tcp_socket::tcp_socket;
+#[cfg(feature = "tls")]
+pub use tls::connector as unverified_tls;

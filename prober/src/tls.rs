@@ -62,7 +62,9 @@ async fn handshake(
     Ok(Box::new(Box::pin(handshake).await.map_err(|_| Reason::Tls)?))
 }
 
-fn connector(protocols: &[&[u8]]) -> TlsConnector {
+/// Returns a connector for TLS 1.2 and newer that offers these protocols by ALPN, sends no client certificate and
+/// verifies none.
+pub fn connector(protocols: &[&[u8]]) -> TlsConnector {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(NoVerification(provider.clone()));
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -76,6 +78,7 @@ fn connector(protocols: &[&[u8]]) -> TlsConnector {
     config.resumption = Resumption::disabled();
     TlsConnector::from(Arc::new(config))
 }
+
 /// Accepts every certificate and every signature.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);

@@ -47,7 +47,16 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("scrape", &["address", "agent-state", "enum-table", "http-client", "probe", "serving"]),
     (
         "workload-prober",
-        &["address", "agent-state", "enum-table", "probe", "readiness", "serving", "workload-health"],
+        &[
+            "address",
+            "agent-state",
+            "enum-table",
+            "probe",
+            "prober",
+            "readiness",
+            "serving",
+            "workload-health",
+        ],
     ),
     (
         "xds-client",

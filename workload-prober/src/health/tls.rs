@@ -1,14 +1,8 @@
 //! TLS without certificate verification: a probe checks whether the application responds, not its
 //! identity. Kubelet does the same.
 
-use std::sync::Arc;
-
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, Resumption};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::version::{TLS12, TLS13};
-use rustls::{AlertDescription, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, Error};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -17,21 +11,9 @@ use workload_health::{HealthReason, Unhealthy};
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Creates a connector for TLS 1.2 and newer that offers HTTP/2 and HTTP/1.1 and sends no client
-/// certificate.
+/// Creates a connector that offers HTTP/2 and HTTP/1.1.
 pub(super) fn connector() -> TlsConnector {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(NoVerification(provider.clone()));
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])
-        .expect("the provider supports both versions")
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
-    // Each probe performs a full handshake.
-    config.resumption = Resumption::disabled();
-    TlsConnector::from(Arc::new(config))
+    prober::unverified_tls(&[H2, HTTP1])
 }
 
 /// Performs the handshake. SNI is sent only if `host` is a DNS name (RFC 6066).
@@ -72,43 +54,4 @@ pub(super) fn to_unhealthy(error: &Error) -> Unhealthy {
         _ => "TLS handshake failed".to_owned(),
     };
     Unhealthy::new(HealthReason::Tls, &text)
-}
-
-/// Accepts every certificate and every signature.
-#[derive(Debug)]
-struct NoVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoVerification {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
