@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use probe::path::PREFIXES;
-use probe::url::Url;
 use probe::user_agent::user_agent;
 use probe::{Connection, Reason, Redirect, Request};
 
@@ -218,7 +217,7 @@ impl ProbeRequest {
     }
 
     /// Returns what follows the response to `request`. `requests` is the number of requests of this probe
-    /// so far, including it.
+    /// so far, including it. A request that Envoy cannot send is invalid.
     fn redirect_of(
         &self,
         request: &Request,
@@ -227,7 +226,10 @@ impl ProbeRequest {
         requests: u32,
     ) -> Redirect {
         let Config { pod_ip, proxy_ports, .. } = &*self.config;
-        Redirect::decide(request, status, location, requests, pod_ip, proxy_ports, Url::is_sendable)
+        match Redirect::decide(request, status, location, requests, pod_ip, proxy_ports) {
+            Redirect::Follow(next) if !next.url.is_sendable() => Redirect::Invalid,
+            redirect => redirect,
+        }
     }
 
     /// Decides about the status of the application. `redirect` counts for 300 to 399 only.

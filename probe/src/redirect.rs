@@ -32,8 +32,7 @@ impl Redirect {
     }
 
     /// Decides what follows the response to `request`. `requests` is the number of requests of the
-    /// probe so far, including `request`. `pod_ip` is the probed address without brackets, and `is_sendable`
-    /// says whether the form can send a request for a URL.
+    /// probe so far, including `request`. `pod_ip` is the probed address without brackets.
     pub fn decide(
         request: &Request,
         status: u16,
@@ -41,7 +40,6 @@ impl Redirect {
         requests: u32,
         pod_ip: &str,
         proxy_ports: &ProxyPorts,
-        is_sendable: fn(&Url) -> bool,
     ) -> Self {
         let location = location.unwrap_or(b"").trim_ascii();
         if !Self::is_redirect_status(status) || location.is_empty() {
@@ -53,7 +51,7 @@ impl Redirect {
             return Self::Final;
         }
         let reachable = url.port().is_some_and(|port| port != 0 && !proxy_ports.contains(port));
-        if requests >= MAX_REQUESTS || !reachable || !is_sendable(&url) {
+        if requests >= MAX_REQUESTS || !reachable {
             return Self::Invalid;
         }
         Self::Follow(Box::new(follow(request, status, url, &reference)))

@@ -41,7 +41,7 @@ pub async fn http_get(probe: HttpProbe<'_>, first: &Request, deadline: Instant) 
         let (status, location) = (response.status, response.location.as_deref());
         let HttpProbe { pod_ip, proxy_ports, .. } = probe;
         // Go's client sends any URL.
-        match Redirect::decide(request, status, location, requests, pod_ip, proxy_ports, |_| true) {
+        match Redirect::decide(request, status, location, requests, pod_ip, proxy_ports) {
             Redirect::Final => {
                 let ended = Ended::of_status(status);
                 return match timeout_at(deadline, response.body.read_at_most(BODY_BYTES)).await {

@@ -292,6 +292,17 @@ fn redirects_become_callouts_with_the_remaining_timeout() {
     }
 }
 
+/// Go's client sends this one, which Envoy cannot.
+#[test]
+fn redirects_with_a_blank_in_the_query_are_invalid() {
+    let config = config();
+    for (path, expected) in [(HTTP, reply(Reason::Redirect)), (HOOK, Decision::Reset(Reason::Redirect))] {
+        let mut request = request(&config, path);
+        request.first_request(&Table::new([]));
+        assert_eq!(request.on_response(&route(302, Some("/b?d e"), "", b"")), expected, "{path}");
+    }
+}
+
 #[test]
 fn statuses() {
     for (text, status) in [

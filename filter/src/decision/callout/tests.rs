@@ -144,15 +144,7 @@ fn responses_to_a_redirect() {
 /// Returns the request that follows after `requests` requests.
 fn redirect_request(config: &Config, requests: u32) -> RedirectRequest {
     let PlannedRequest::Http { request, .. } = &plan(config, HTTP).request else { panic!("http") };
-    match Redirect::decide(
-        request,
-        302,
-        Some(b"/redirect"),
-        1,
-        &config.pod_ip,
-        &config.proxy_ports,
-        probe::url::Url::is_sendable,
-    ) {
+    match Redirect::decide(request, 302, Some(b"/redirect"), 1, &config.pod_ip, &config.proxy_ports) {
         Redirect::Follow(request) => RedirectRequest::new(config, *request, requests),
         other => panic!("{other:?}"),
     }
