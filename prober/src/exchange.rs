@@ -3,11 +3,11 @@
 
 use probe::{Reason, Request};
 
-use crate::broken_body::BrokenBody;
 use crate::dial::{self, Target};
 use crate::http1;
 #[cfg(feature = "tls")]
 use crate::http2::get::{self, Unanswered};
+use crate::response::{BrokenBody, Response};
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -16,15 +16,7 @@ use crate::tls::Tls;
 #[cfg(feature = "tls")]
 const ATTEMPTS: u32 = 50;
 
-/// A response whose head has arrived.
-#[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    /// The first `Location`.
-    pub(crate) location: Option<Vec<u8>>,
-    pub(crate) body: Body,
-}
-
+/// The rest of a response.
 #[derive(Debug)]
 pub(crate) enum Body {
     Http1(http1::Body<Stream>),
@@ -52,12 +44,6 @@ impl Body {
     }
 }
 
-impl From<http1::Response<Stream>> for Response {
-    fn from(http1::Response { status, location, body }: http1::Response<Stream>) -> Self {
-        Self { status, location, body: Body::Http1(body) }
-    }
-}
-
 /// Sends requests.
 #[derive(Clone, Default)]
 pub struct HttpClient {
@@ -77,17 +63,23 @@ impl HttpClient {
         target: Target,
         request: &Request,
         user_agent: &[u8],
-    ) -> Result<Response, Reason> {
+    ) -> Result<Response<Body>, Reason> {
         let port = request.url.port().ok_or(Reason::Redirect)?;
         if request.url.scheme == b"https" {
             return self.send_over_tls(target, port, request, user_agent).await;
         }
         let stream = Stream::Plaintext(dial::connect(target, port).await?);
-        Ok(http1::send(stream, request, user_agent).await?.into())
+        Ok(http1::send(stream, request, user_agent).await?.map(Body::Http1))
     }
 
     #[cfg(not(feature = "tls"))]
-    async fn send_over_tls(&self, _: Target, _: u16, _: &Request, _: &[u8]) -> Result<Response, Reason> {
+    async fn send_over_tls(
+        &self,
+        _: Target,
+        _: u16,
+        _: &Request,
+        _: &[u8],
+    ) -> Result<Response<Body>, Reason> {
         Err(Reason::Configuration)
     }
 
@@ -98,18 +90,16 @@ impl HttpClient {
         port: u16,
         request: &Request,
         user_agent: &[u8],
-    ) -> Result<Response, Reason> {
+    ) -> Result<Response<Body>, Reason> {
         let tls = self.tls();
         for _ in 0..ATTEMPTS {
             let (stream, is_http2) = tls.http(dial::connect(target, port).await?, target.ip).await?;
             let stream = Stream::Tls(stream);
             if !is_http2 {
-                return Ok(http1::send(stream, request, user_agent).await?.into());
+                return Ok(http1::send(stream, request, user_agent).await?.map(Body::Http1));
             }
             match get::send(stream, request, user_agent).await {
-                Ok(get::Response { status, location, body }) => {
-                    return Ok(Response { status, location, body: Body::Http2(body) });
-                }
+                Ok(response) => return Ok(response.map(Body::Http2)),
                 Err(Unanswered::Unprocessed) => {}
                 Err(Unanswered::Failed(reason)) => return Err(reason),
             }

@@ -15,17 +15,10 @@ pub(crate) use body::Body;
 use head::Head;
 use reader::Reader;
 
+use crate::response::Response;
+
 /// The number of bytes of all heads of a response, including interim ones, that Go's client accepts.
 const HEAD_BYTES: u64 = 10 << 20;
-
-/// A response whose head has arrived.
-#[derive(Debug)]
-pub(crate) struct Response<S> {
-    pub(crate) status: u16,
-    /// The first `Location`.
-    pub(crate) location: Option<Vec<u8>>,
-    pub(crate) body: Body<S>,
-}
 
 /// Sends a request on a new connection and reads the head of the final response. Interim responses are
 /// skipped, except 101.
@@ -33,7 +26,7 @@ pub(crate) async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     request: &Request,
     user_agent: &[u8],
-) -> Result<Response<S>, Reason> {
+) -> Result<Response<Body<S>>, Reason> {
     stream.write_all(&request::bytes(request, user_agent)).await.map_err(|_| Reason::Closed)?;
     stream.flush().await.map_err(|_| Reason::Closed)?;
     let mut reader = Reader::new(stream, HEAD_BYTES);

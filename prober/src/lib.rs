@@ -5,7 +5,6 @@
 //! and of grpc-go. `dial` opens connections; `tcp_socket`, `http_get` and `grpc_check` are the three kinds of
 //! probes, each within its timeout; `ended` defines the result.
 
-mod broken_body;
 mod dial;
 mod ended;
 mod exchange;
@@ -13,6 +12,7 @@ mod grpc_check;
 mod http1;
 mod http2;
 mod http_get;
+mod response;
 mod stream;
 mod tcp_socket;
 #[cfg(feature = "tls")]

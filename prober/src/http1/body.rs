@@ -6,7 +6,7 @@ use tokio::io::AsyncRead;
 use super::chunks::Chunks;
 use super::length::Length;
 use super::reader::{ReadError, Reader};
-use crate::broken_body::BrokenBody;
+use crate::response::BrokenBody;
 
 impl From<ReadError> for BrokenBody {
     fn from(ReadError: ReadError) -> Self {

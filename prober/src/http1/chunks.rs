@@ -4,7 +4,7 @@ use tokio::io::AsyncRead;
 
 use super::fields::FieldParser;
 use super::reader::{BUFFER, Reader};
-use crate::broken_body::BrokenBody;
+use crate::response::BrokenBody;
 
 /// How many bytes of chunk lines Go allows beyond 16 for each chunk and twice the data.
 const EXCESS_BYTES: i64 = 16 << 10;

@@ -2,7 +2,7 @@ use probe::{Handler, PluginConfig, Reason, Request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::send;
-use crate::broken_body::BrokenBody;
+use crate::response::BrokenBody;
 
 fn request() -> Request {
     let config = br#"{"podIP": "10.0.0.5", "probers": {"/app-health/a/livez": {"httpGet": {"port": 80}}}}"#;

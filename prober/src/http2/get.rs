@@ -6,13 +6,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::connection::Connection;
 use super::frame::{Frame, FrameError, Headers, code, setting};
 use super::hpack;
-use crate::broken_body::BrokenBody;
+use crate::response::{BrokenBody, Response};
 
 /// The only stream.
 const STREAM: u32 = 1;
-/// Error codes that only requests of `httpGet` distinguish.
+/// Error codes that only this client distinguishes from others.
 const NO_ERROR: u32 = 0;
 const PROTOCOL_ERROR: u32 = 1;
+/// Settings that only this client uses.
 const ENABLE_PUSH: u16 = 2;
 const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 /// The window of a connection and of a stream before any settings, and the largest one.
@@ -34,15 +35,6 @@ pub(crate) enum Unanswered {
     Failed(Reason),
 }
 
-/// The head of a response, and its body.
-#[derive(Debug)]
-pub(crate) struct Response<S> {
-    pub(crate) status: u16,
-    /// The first `Location`.
-    pub(crate) location: Option<Vec<u8>>,
-    pub(crate) body: Body<S>,
-}
-
 /// A body that has not been read, and its connection.
 #[derive(Debug)]
 pub(crate) struct Body<S> {
@@ -58,7 +50,7 @@ pub(crate) async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     request: &Request,
     user_agent: &[u8],
-) -> Result<Response<S>, Unanswered> {
+) -> Result<Response<Body<S>>, Unanswered> {
     if !may_be_sent(request) {
         return Err(Unanswered::Failed(Reason::Protocol));
     }
@@ -82,7 +74,7 @@ pub(crate) async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-fn response<S>(exchange: Exchange<S>, headers: &Headers) -> Result<Response<S>, Unanswered> {
+fn response<S>(exchange: Exchange<S>, headers: &Headers) -> Result<Response<Body<S>>, Unanswered> {
     let values = |wanted: &[u8]| {
         let fields = headers.fields.iter().filter(move |(name, _)| name == wanted);
         fields.map(|(_, value)| value.as_slice()).collect::<Vec<_>>()

@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::super::reader::Reader;
 use super::Chunks;
-use crate::broken_body::BrokenBody;
+use crate::response::BrokenBody;
 
 /// Reads a chunked body that has arrived as a whole, at most `most` bytes, and returns how many there were.
 async fn read(text: &[u8], most: usize) -> Result<usize, BrokenBody> {

@@ -4,7 +4,7 @@ use tokio::io::{AsyncWriteExt as _, duplex};
 use super::super::frame::{flag, kind};
 use super::super::script::{data, frame, go_away, headers, reset, settings};
 use super::{Unanswered, block, send};
-use crate::broken_body::BrokenBody;
+use crate::response::BrokenBody;
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
