@@ -84,6 +84,17 @@ async fn responses() {
 }
 
 #[tokio::test]
+async fn a_broken_body_follows_its_head() {
+    let (listener, address) = listen();
+    let broken = async |_: HttpRequest| Response::new(Body::broken());
+    tokio::spawn(serve(listener, Plaintext, named(LIMITS), Stages::default(), broken));
+    let answer = send(address, REQUEST).await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a whole head");
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("\r\ncontent-length: 1\r\n"), "{head}");
+    assert_eq!(body, "");
+}
+
+#[tokio::test]
 async fn idle_connections_do_not_block_requests() {
     let (address, ..) = server(LIMITS);
     let mut idle = Vec::new();
