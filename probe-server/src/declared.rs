@@ -66,6 +66,7 @@ impl DeclaredProbes {
     /// If a probe needs TLS, and `has_tls` is false.
     pub fn new(config: PluginConfig, sources: &[IpAddr], has_tls: bool) -> Result<Self, Unsupported> {
         let PluginConfig { pod_ip, proxy_ports, hook_callers, probers, .. } = config;
+        // Only a configuration without probes has no address.
         let ip = pod_ip.unwrap_or(IpAddr::from([127, 0, 0, 1]));
         let source = sources.iter().copied().find(|source| source.is_ipv4() == ip.is_ipv4());
         let host = match ip {

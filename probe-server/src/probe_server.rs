@@ -11,7 +11,7 @@ use probe::Reason;
 use probe::path::PREFIXES;
 use probe::permits::{Permit, Permits};
 use probe::user_agent::user_agent;
-use prober::{Ended, HttpClient, HttpProbe, grpc_check, http_get, tcp_socket};
+use prober::{Client, Ended, HttpProbe, grpc_check, http_get, tcp_socket};
 use prometheus_client::registry::Registry;
 use serving::http_server::{Body, HttpRequest, Response};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ pub struct ProbeServer(Arc<Parts>);
 struct Parts {
     probes: DeclaredProbes,
     results: Results,
-    client: HttpClient,
+    client: Client,
 }
 
 /// How a request is answered.
@@ -49,7 +49,7 @@ impl ProbeServer {
     pub fn new(probes: DeclaredProbes, registry: &mut Registry) -> Self {
         let metrics = ProbeMetrics::registered(registry);
         let results = Results::new(metrics, probes.paths());
-        Self(Arc::new(Parts { probes, results, client: HttpClient::default() }))
+        Self(Arc::new(Parts { probes, results, client: Client::default() }))
     }
 
     /// True for the paths that are answered here, which include all that no probe has.

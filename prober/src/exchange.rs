@@ -44,14 +44,14 @@ impl Body {
     }
 }
 
-/// Sends requests.
+/// Sends requests of `httpGet` and `grpc` probes, which share the configuration of TLS.
 #[derive(Clone, Default)]
-pub struct HttpClient {
+pub struct Client {
     #[cfg(feature = "tls")]
     tls: std::sync::OnceLock<Tls>,
 }
 
-impl HttpClient {
+impl Client {
     #[cfg(feature = "tls")]
     pub(crate) fn tls(&self) -> &Tls {
         self.tls.get_or_init(Tls::default)

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::dial::{self, Target};
 use crate::ended::Ended;
-use crate::exchange::HttpClient;
+use crate::exchange::Client;
 use crate::http2::grpc::{Call, Failed, check};
 use crate::stream::Stream;
 
@@ -21,7 +21,7 @@ const FACTOR: f64 = 1.6;
 
 /// Runs a probe until `deadline`, `timeout` after its begin.
 pub async fn grpc_check(
-    client: &HttpClient,
+    client: &Client,
     target: Target,
     grpc: &Grpc,
     user_agent: &[u8],
@@ -63,7 +63,7 @@ pub async fn grpc_check(
     }
 }
 
-impl HttpClient {
+impl Client {
     #[cfg(feature = "tls")]
     async fn grpc_stream(&self, stream: TcpStream, mode: GrpcMode, target: Target) -> Result<Stream, Reason> {
         match mode {

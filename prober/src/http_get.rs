@@ -5,7 +5,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::Target;
 use crate::ended::Ended;
-use crate::exchange::HttpClient;
+use crate::exchange::Client;
 
 /// How much of a body kubelet reads before it decides (`maxRespBodyLength` in `pkg/probe/http/http.go`).
 const BODY_BYTES: usize = 10 << 10;
@@ -16,7 +16,7 @@ const REDIRECT_BODY_BYTES: usize = 2 << 10;
 /// What all requests of a probe have in common.
 #[derive(Clone, Copy)]
 pub struct HttpProbe<'a> {
-    pub client: &'a HttpClient,
+    pub client: &'a Client,
     pub target: Target,
     /// The address of the target as in a URL, without brackets.
     pub pod_ip: &'a str,

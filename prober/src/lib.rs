@@ -20,7 +20,7 @@ mod tls;
 
 pub use dial::Target;
 pub use ended::Ended;
-pub use exchange::HttpClient;
+pub use exchange::Client;
 pub use grpc_check::grpc_check;
 pub use http_get::{HttpProbe, http_get};
 pub use tcp_socket::tcp_socket;

@@ -30,6 +30,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serving::http_server::{Body, Chunks, Response, ResponseTimeout, text};
 use serving::log_limiter::LogLimiter;
 use serving::shared_pool::SharedPool;
+use serving::source::Source as Client;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -120,7 +121,7 @@ impl Scraper {
     /// `disconnect` is called if another client gets the slot of this scrape.
     pub async fn merged_for(
         &self,
-        client: Option<serving::source::Source>,
+        client: Option<Client>,
         headers: &HeaderMap,
         query: &str,
         disconnect: impl FnOnce() + Send + 'static,
