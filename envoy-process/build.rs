@@ -1,4 +1,4 @@
-//! Embeds both forms of the filter.
+//! Embeds both forms of the filter, compressed.
 //!
 //! The forms are built separately, because they have other targets and profiles. This script reads
 //! them from files and fails if a file is missing or older than its sources, so that no binary embeds
@@ -8,7 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use miniz_oxide::deflate;
 use sha2::{Digest, Sha256};
+
+/// The slowest level, which needs some hundred milliseconds.
+const LEVEL: u8 = 10;
 
 /// A form of the filter that the binary embeds.
 struct Form {
@@ -88,8 +92,8 @@ fn embed(form: &Form, workspace: &Path, out: &Path) -> Result<(), String> {
     check_machine(&bytes).map_err(|error| format!("{}: {error}; set {env}", file.display()))?;
     let digits: String = Sha256::digest(&bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     println!("cargo::rustc-env={name}=app_health_filter-{digits}.{extension}");
-    let embedded = format!("app_health_filter.{extension}");
-    fs::write(out.join(&embedded), bytes).map_err(|error| format!("{embedded}: {error}"))
+    let embedded = format!("app_health_filter.{extension}.deflate");
+    fs::write(out.join(&embedded), deflate::compress_to_vec(&bytes, LEVEL)).map_err(|error| format!("{embedded}: {error}"))
 }
 
 /// Checks that an ELF file is for the machine that this binary is built for.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use miniz_oxide::inflate;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
 use thiserror::Error;
@@ -18,17 +19,24 @@ pub struct EmbeddedFilter {
     /// File name with 12 digits of the sha256 of the bytes. Another filter has another name, so a
     /// running Envoy keeps its file.
     pub file_name: &'static str,
-    pub bytes: &'static [u8],
+    /// DEFLATE without a header.
+    compressed: &'static [u8],
+}
+
+impl EmbeddedFilter {
+    pub fn bytes(&self) -> Vec<u8> {
+        inflate::decompress_to_vec(self.compressed).expect("the build compresses valid bytes")
+    }
 }
 
 pub static WASM: EmbeddedFilter = EmbeddedFilter {
     file_name: env!("WASM_FILE_NAME"),
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm")),
+    compressed: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm.deflate")),
 };
 /// The dynamic module.
 pub static MODULE: EmbeddedFilter = EmbeddedFilter {
     file_name: env!("MODULE_FILE_NAME"),
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.so")),
+    compressed: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.so.deflate")),
 };
 const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
@@ -71,11 +79,12 @@ pub fn write_filter(state_dir: &Path, filter: &EmbeddedFilter) -> Result<(), Sta
     let is_trusted = |found: Metadata| {
         found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && !open_to_others(found.mode())
     };
-    let is_equal = || fs::read(&file).is_ok_and(|bytes| bytes == filter.bytes);
+    let bytes = filter.bytes();
+    let is_equal = || fs::read(&file).is_ok_and(|found| found == bytes);
     if fs::symlink_metadata(&file).is_ok_and(is_trusted) && is_equal() {
         return Ok(());
     }
-    output::replace(&file, filter.bytes).map_err(failed(&file))
+    output::replace(&file, &bytes).map_err(failed(&file))
 }
 
 /// Creates `state_dir`, writes the bootstrap into it with mode 0600 and returns its path.

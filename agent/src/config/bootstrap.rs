@@ -233,7 +233,7 @@ fn given_filter(filter_wasm: Option<PathBuf>, inline: bool) -> Result<Option<Fil
                 .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
         )),
         (Some(file), false) => Some(FilterCode::File(absolute("--filter-wasm", &file)?)),
-        (None, true) => Some(FilterCode::Inline(state_dir::WASM.bytes.to_vec())),
+        (None, true) => Some(FilterCode::Inline(state_dir::WASM.bytes())),
         (None, false) => None,
     })
 }

@@ -29,7 +29,7 @@ fn the_filter_is_written_once() {
     let state_dir = folder.0.join("a/b");
     write_filter(&state_dir, &WASM).unwrap();
     let file = state_dir.join(WASM.file_name);
-    assert_eq!(fs::read(&file).unwrap(), WASM.bytes);
+    assert_eq!(fs::read(&file).unwrap(), WASM.bytes());
     assert_eq!((mode(&state_dir), mode(&file)), (0o700, 0o600));
 
     let inode = fs::metadata(&file).unwrap().ino();
@@ -38,7 +38,7 @@ fn the_filter_is_written_once() {
 
     fs::write(&file, b"half").unwrap();
     write_filter(&state_dir, &WASM).unwrap();
-    assert_eq!(fs::read(&file).unwrap(), WASM.bytes);
+    assert_eq!(fs::read(&file).unwrap(), WASM.bytes());
     assert_eq!(fs::read_dir(&state_dir).unwrap().count(), 1, "no temporary file is left");
 }
 

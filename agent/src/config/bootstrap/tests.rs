@@ -109,7 +109,7 @@ fn filter_source() {
         ("--filter native", FilterCode::Module(in_state_dir(module)), Some(module)),
         ("--filter wasm --envoy-version 1.40", FilterCode::File(in_state_dir(wasm)), Some(wasm)),
         ("--filter-wasm /f.wasm --envoy-version 1.40", FilterCode::File("/f.wasm".into()), None),
-        ("--inline-filter --envoy-version 1.40", FilterCode::Inline(wasm.bytes.into()), None),
+        ("--inline-filter --envoy-version 1.40", FilterCode::Inline(wasm.bytes()), None),
     ] {
         let found = config(&format!("--state-dir /s {flags}"));
         assert_eq!((found.bootstrap.filter, found.embedded), (Some(code), embedded), "{flags}");
