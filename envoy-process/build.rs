@@ -93,7 +93,8 @@ fn embed(form: &Form, workspace: &Path, out: &Path) -> Result<(), String> {
     let digits: String = Sha256::digest(&bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     println!("cargo::rustc-env={name}=app_health_filter-{digits}.{extension}");
     let embedded = format!("app_health_filter.{extension}.deflate");
-    fs::write(out.join(&embedded), deflate::compress_to_vec(&bytes, LEVEL)).map_err(|error| format!("{embedded}: {error}"))
+    fs::write(out.join(&embedded), deflate::compress_to_vec(&bytes, LEVEL))
+        .map_err(|error| format!("{embedded}: {error}"))
 }
 
 /// Checks that an ELF file is for the machine that this binary is built for.

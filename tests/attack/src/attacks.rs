@@ -23,7 +23,7 @@ const LIVE_BAR: Duration = Duration::from_millis(100);
 /// The row of liveness probes of the webhook and of discovery.
 const LIVE: &str = "/healthz/live";
 
-/// The number of hostile addresses up to which an attack is one of few sources. Attacks of more sources
+/// The number of sources up to which an attack is one of few. Attacks of more sources
 /// get processes of their own, so that the memory that they take does not hide what few sources take.
 pub const FEW: u64 = 2;
 

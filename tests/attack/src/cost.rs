@@ -63,7 +63,7 @@ pub struct Cost {
     /// The most memory of all processes at the same time, in bytes.
     pub most: u64,
     pub limit: u64,
-    /// The number of hostile addresses.
+    /// The number of sources, see [`crate::network::source`].
     pub sources: u64,
     /// The length of the attack.
     pub length: Duration,

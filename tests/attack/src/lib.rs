@@ -8,6 +8,7 @@ pub mod honest;
 pub mod hostile;
 pub mod http2;
 pub mod measurement;
+pub mod network;
 pub mod newcomer;
 pub mod program;
 pub mod report;

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::cost::{Attacked, Cost, Meter};
 use crate::honest::{Exchange, HonestClient, HonestTraffic};
 use crate::hostile::{Attack, HostileClients};
+use crate::network;
 use crate::newcomer::Newcomer;
 use crate::request::Verdict;
 
@@ -172,9 +173,10 @@ pub async fn measure(scenario: Scenario, phases: Phases) -> Measurement {
     Measurement { listener, attack, rows, examples, cost, attempts, most_open }
 }
 
-/// Returns the number of hostile addresses.
+/// Returns the number of sources of hostile clients; the addresses of an IPv6 network are one.
 pub fn sources(hostile: &[HostileClients]) -> u64 {
-    let sources: BTreeSet<_> = hostile.iter().flat_map(|clients| &clients.sources).collect();
+    let addresses = hostile.iter().flat_map(|clients| &clients.sources);
+    let sources: BTreeSet<_> = addresses.map(|address| network::source(*address)).collect();
     sources.len() as u64
 }
 

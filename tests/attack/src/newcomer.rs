@@ -20,6 +20,7 @@ use tonic::Status;
 use xds::type_url::ENDPOINT;
 use xds::{Node, Request, Variant};
 
+use crate::network;
 use crate::request::Verdict;
 
 /// The bar: the time in which a newcomer must be connected.
@@ -75,7 +76,8 @@ impl Newcomer {
     async fn envoy(&self) -> Result<(), Status> {
         let names = [cluster(0)];
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let source = SocketAddr::new(net::loopback(), 0);
+        let ip = if self.settings.server.is_ipv4() { net::loopback() } else { network::honest() };
+        let source = SocketAddr::new(ip, 0);
         let first = Request { node: Some(node(&source.ip().to_string())), ..request(ENDPOINT, &names) };
         let account = self.settings.tls.len() - 1;
         let mut client = open(&self.settings, account, source, WINDOW, &first).await?;

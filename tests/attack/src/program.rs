@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use kit::launcher;
 use kit::terminal::{say, unless_interrupted};
 
+use crate::network;
+
 /// Runs a program and returns its exit code: 0 if `measure` returns true. The thread of its runtime starts
 /// all processes, which end with it.
 pub fn run<F: Future<Output = Result<bool, String>>>(name: &str, measure: impl FnOnce() -> F) -> ExitCode {
@@ -12,6 +14,10 @@ pub fn run<F: Future<Output = Result<bool, String>>>(name: &str, measure: impl F
         return code;
     }
     launcher::enable();
+    if let Err(reason) = network::enter() {
+        say(&format!("{name}: {reason}\n"));
+        return ExitCode::FAILURE;
+    }
     kit::app::tls::install_provider();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let measured = async { unless_interrupted(measure(), true).await };

@@ -10,7 +10,7 @@ use kit::authority::Authority;
 use kit::caller::{self, tls::Caller};
 use kit::vm::certificates::replace;
 use kit::{envoy, net, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::Child;
 
 use crate::request::Tls;
@@ -32,7 +32,15 @@ impl Webhook {
     /// # Panics
     /// If it does not start; the message contains its log.
     pub async fn start(name: &str, flags: &[&str]) -> Self {
-        let (ip, folder) = (net::loopback(), envoy::folder(name));
+        Self::start_at(net::loopback(), name, flags).await
+    }
+
+    /// Like [`Webhook::start`], at this address.
+    ///
+    /// # Panics
+    /// If it does not start; the message contains its log.
+    pub async fn start_at(ip: IpAddr, name: &str, flags: &[&str]) -> Self {
+        let folder = envoy::folder(name);
         let authority = Authority::new();
         let mut command = command_of("app-health", &["webhook"]);
         command.arg("--address").arg(SocketAddr::new(ip, 15017).to_string());
@@ -107,10 +115,17 @@ pub fn review() -> Vec<u8> {
     let container = json!({
         "name": "app", "image": "shop:1", "livenessProbe": {"httpGet": {"port": 8080}},
     });
-    let pod = json!({
+    review_of(&json!({"spec": {"containers": [container]}}))
+}
+
+/// Returns the same with other fields of the Pod.
+pub fn review_of(fields: &Value) -> Vec<u8> {
+    let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop", "namespace": "default"},
-        "spec": {"containers": [container]},
     });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        pod[name] = value.clone();
+    }
     let body = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {

@@ -2,6 +2,7 @@
 //! simulated agents report and an ADS client receives their endpoints.
 
 mod certificate_holders;
+mod one_network;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use kit::authority::Authority;
 use kit::caller::tls::Caller;
 use kit::net;
 use kit::vm::certificates::DISCOVERY_NAME;
+use kit::vm::discovery::Discovery;
 use kit::vm::fleet::{EdsClient, LoadSize, LoadTest, NAMESPACE, cluster};
 use rustls::ClientConnection;
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ use crate::cost::{Attacked, Cost, Meter};
 use crate::honest::HonestClient;
 use crate::hostile::{Attack, HostileClients, Then};
 use crate::measurement::{Figures, Measurement, Phases, Row, Scenario, measure};
-use crate::newcomer::Newcomer;
+use crate::newcomer::{Kind, Newcomer};
 
 const SIZE: LoadSize = LoadSize { agents: 60, services: 6, arrivals: 100, heartbeat: Duration::from_secs(5) };
 /// The time in which every agent must be connected again after a restart.
@@ -42,6 +44,8 @@ const LIMIT: u64 = 1536 << 20;
 /// The listener with TLS.
 const SECURE: &str = "discovery 15012";
 const MONITORING: &str = "discovery 15014";
+const PLAINTEXT: &str = "discovery 15010";
+const ENVOYS: &str = "new Envoys";
 /// The names of one more stream, which are above the limit.
 const TOO_MANY_NAMES: usize = 65_536;
 
@@ -60,16 +64,18 @@ pub async fn run(
     done(tenant(&load, phases).await);
     done(reconnections(&mut load, strength).await?);
     done(unknown_names(&load, phases).await);
+    plaintext(&load, strength, phases, &mut done).await;
     for many in [false, true] {
         reconnect(&mut load).await?;
         certificate_holders::run(&load, many, strength, phases, &mut done).await;
     }
-    Ok(())
+    drop(load);
+    one_network::run(phases, &mut done).await
 }
 
 /// Attacks the monitoring port.
 async fn monitoring(load: &LoadTest, strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
-    let attacked = attacked(load);
+    let attacked = attacked(&load.discovery);
     let attacks =
         [false, true].map(|many| of_size(monitoring_attacks(load, strength), many, |(_, hostile)| hostile));
     for (attack, hostile) in attacks.into_iter().flatten() {
@@ -97,9 +103,9 @@ fn monitoring_attacks(load: &LoadTest, strength: Strength) -> Vec<(&'static str,
     attacks
 }
 
-fn attacked(load: &LoadTest) -> Arc<Attacked> {
-    let log = load.discovery.folder.join("discovery.log");
-    Arc::new(Attacked::new(vec![("discovery", pid(load))], log, LIMIT))
+fn attacked(discovery: &Discovery) -> Arc<Attacked> {
+    let log = discovery.folder.join("discovery.log");
+    Arc::new(Attacked::new(vec![("discovery", discovery.pid().as_raw().unsigned_abs())], log, LIMIT))
 }
 
 fn scenario(
@@ -169,7 +175,7 @@ async fn reconnect(load: &mut LoadTest) -> Result<(Figures, Cost), String> {
     load.discovery.stop().await;
     let since = load.fleet.stats.now();
     load.discovery.start().await?;
-    let attacked = attacked(load);
+    let attacked = attacked(&load.discovery);
     let meter = Meter::start(&attacked);
     loop {
         let mut registered = load.fleet.stats.registered();
@@ -183,10 +189,24 @@ async fn reconnect(load: &mut LoadTest) -> Result<(Figures, Cost), String> {
     }
 }
 
+/// Attacks the port in plaintext, whose clients are processes on the machine of discovery.
+async fn plaintext(load: &LoadTest, strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
+    let attacked = attacked(&load.discovery);
+    let ads = certificate_holders::ads(load.discovery.plaintext(), None);
+    for (attack, hostile) in [
+        ("HTTP/2 without a window, resets, endless heads, pings", certificate_holders::http2(&ads, strength)),
+        ("heads and bodies that never end", ads.endless(strength)),
+    ] {
+        let newcomers = vec![Newcomer::new(ENVOYS, Kind::Envoy, &load.settings)];
+        let honest = health_checks(net::loopback(), load.discovery.monitoring());
+        done(measure(scenario(PLAINTEXT, attack, honest, newcomers, hostile, &attacked), phases).await);
+    }
+}
+
 /// Measures how long a change of a machine's health takes to reach a client, while others subscribe to
 /// names that do not exist.
 async fn unknown_names(load: &LoadTest, phases: Phases) -> Measurement {
-    let attacked = attacked(load);
+    let attacked = attacked(&load.discovery);
     let server = load.discovery.plaintext();
     let subscribe = |stream: usize| {
         let names = if stream < STREAMS { NAMES } else { TOO_MANY_NAMES };
@@ -203,7 +223,7 @@ async fn unknown_names(load: &LoadTest, phases: Phases) -> Measurement {
     drop(streams);
     let after = flips(load, phases.quiet).await;
     Measurement {
-        listener: "discovery 15010".to_owned(),
+        listener: PLAINTEXT.to_owned(),
         attack: format!("{STREAMS} streams with {NAMES} unknown names, one with {TOO_MANY_NAMES}"),
         rows: vec![row("endpoint changes", [quiet, during, after])],
         examples: Vec::new(),
@@ -216,7 +236,7 @@ async fn unknown_names(load: &LoadTest, phases: Phases) -> Measurement {
 /// Measures the same while another namespace exports services with the hosts of all others, with its own
 /// endpoints. A third namespace must keep the endpoints of the others.
 async fn tenant(load: &LoadTest, phases: Phases) -> Measurement {
-    let attacked = attacked(load);
+    let attacked = attacked(&load.discovery);
     let clusters = (0..SIZE.services).map(cluster).collect();
     let neighbor = EdsClient::start(load.discovery.plaintext(), "neighbor", clusters);
     let quiet = flips(load, phases.quiet).await;
@@ -284,10 +304,6 @@ async fn flips(load: &LoadTest, span: Duration) -> Figures {
 
 fn row(name: &str, phases: [Figures; 3]) -> Row {
     Row { name: name.to_owned(), phases, bar: None }
-}
-
-fn pid(load: &LoadTest) -> u32 {
-    load.discovery.pid().as_raw().unsigned_abs()
 }
 
 fn millis(time: Duration) -> f64 {

@@ -84,7 +84,7 @@ impl HttpListener {
         self.clients(strength.connections / 4, requests, again)
     }
 
-    fn endless(&self, strength: Strength) -> Vec<HostileClients> {
+    pub(super) fn endless(&self, strength: Strength) -> Vec<HostileClients> {
         let head = format!("{} {} HTTP/1.1\r\nHost: attack\r\n", self.method, self.path);
         let body = format!("{head}Content-Length: {ANNOUNCED}\r\n\r\n").into_bytes();
         let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n").into_bytes();

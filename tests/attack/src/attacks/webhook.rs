@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::net;
+use serde_json::json;
 
 use super::http::HttpListener;
 use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, of_size};
@@ -13,8 +14,9 @@ use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
 use crate::measurement::{Measurement, Phases, Scenario, measure};
+use crate::network;
 use crate::request::{Expectation, Request};
-use crate::webhook::{Webhook, head, review};
+use crate::webhook::{Webhook, head, review, review_of};
 
 const REVIEWS: &str = "reviews";
 /// The bar for reviews during an attack.
@@ -26,6 +28,8 @@ const REVIEWERS: usize = 3;
 /// The memory limit of the shipped Deployment, in bytes.
 const LIMIT: u64 = 256 << 20;
 const MANY: &str = "1200 addresses, reviews all the time";
+/// The values of a review that needs much more memory than bytes.
+const VALUES: usize = 100_000;
 /// The largest body that the webhook accepts, in bytes.
 const LARGEST_BODY: usize = 8 << 20;
 
@@ -45,8 +49,32 @@ pub async fn run(strength: Strength, phases: Phases, mut done: impl FnMut(Measur
     let webhook = Webhook::start("attack-webhook-api-server", &flags).await;
     let listener = "webhook 15017, known API server".to_owned();
     let (name, hostile) = (MANY, vec![many_addresses(&webhook)]);
-    let honest = honest_of(&webhook, api_server);
+    let honest = honest_of(&webhook, net::loopback(), api_server);
     done(measure(scenario(listener, name, honest, hostile, &self::attacked(&webhook)), phases).await);
+    drop(webhook);
+    one_network(phases, done).await;
+}
+
+/// Attacks a webhook on IPv6 with all addresses of one network, of which each connection has another one.
+async fn one_network(phases: Phases, mut done: impl FnMut(Measurement)) {
+    let webhook = Webhook::start_at(network::server(), "attack-webhook-ipv6", &[]).await;
+    let attacked = attacked(&webhook);
+    let active = HostileClients { sources: network::addresses(1200), ..many_addresses(&webhook) };
+    let idle = HostileClients {
+        sources: network::addresses(2000),
+        bytes: Vec::new(),
+        tls: None,
+        then: Then::Wait,
+        ..active.clone()
+    };
+    for (name, hostile) in [
+        ("1200 addresses of one /64, reviews all the time", active),
+        ("2000 addresses of one /64, connections without a handshake", idle),
+    ] {
+        let honest = honest_of(&webhook, network::honest(), network::honest());
+        let listener = "webhook 15017, IPv6".to_owned();
+        done(measure(scenario(listener, name, honest, vec![hostile], &attacked), phases).await);
+    }
 }
 
 fn attacked(webhook: &Webhook) -> Arc<Attacked> {
@@ -73,10 +101,10 @@ fn scenario(
 
 /// Returns kubelet's health checks and the reviews of the API server.
 pub(crate) fn honest(webhook: &Webhook) -> Vec<HonestClient> {
-    honest_of(webhook, net::loopback())
+    honest_of(webhook, net::loopback(), net::loopback())
 }
 
-fn honest_of(webhook: &Webhook, api_server: IpAddr) -> Vec<HonestClient> {
+fn honest_of(webhook: &Webhook, kubelet: IpAddr, api_server: IpAddr) -> Vec<HonestClient> {
     let reviewer = HonestClient {
         row: REVIEWS,
         request: Request {
@@ -89,7 +117,7 @@ fn honest_of(webhook: &Webhook, api_server: IpAddr) -> Vec<HonestClient> {
         },
         interval: Duration::from_millis(100),
     };
-    let mut clients = health_checks(net::loopback(), webhook.monitoring());
+    let mut clients = health_checks(kubelet, webhook.monitoring());
     clients.extend(std::iter::repeat_n(reviewer, REVIEWERS));
     clients
 }
@@ -106,7 +134,7 @@ fn attacks(webhook: &Webhook, strength: Strength) -> Vec<(u16, &'static str, Vec
         then: Then::Wait,
     };
     let over_tls = HostileClients { tls: Some(webhook.tls()), ..idle.clone() };
-    let kept = HostileClients {
+    let idle_keep_alive = HostileClients {
         address: webhook.monitoring(),
         bytes: keep_alive(webhook.monitoring(), "/metrics"),
         ..idle.clone()
@@ -121,17 +149,25 @@ fn attacks(webhook: &Webhook, strength: Strength) -> Vec<(u16, &'static str, Vec
     let active = HostileClients {
         sources: addresses(2),
         connections: 600,
-        bytes: kept_review(),
+        bytes: kept(review()),
         then: Then::Repeat { every: Duration::from_millis(800) },
         ..over_tls.clone()
     };
+    let many_values = HostileClients {
+        sources: addresses(1),
+        connections: strength.connections,
+        bytes: kept(review_of(&json!({"spec": {"containers": [], "values": vec![json!({}); VALUES]}}))),
+        then: Then::Repeat { every: Duration::from_millis(100) },
+        ..over_tls.clone()
+    };
     let mut attacks = vec![
-        (15014, "idle keep-alive connections", vec![kept]),
+        (15014, "idle keep-alive connections", vec![idle_keep_alive]),
         (15017, "connections without a handshake", vec![idle]),
         (15017, "idle TLS connections", vec![over_tls]),
         (15017, "POSTs whose body never arrives", vec![no_body]),
         (15017, "two sources that use 600 connections all the time", vec![active]),
         (15017, "slow bodies of 8 MiB", vec![slow_bodies]),
+        (15017, "reviews with 100,000 values", vec![many_values]),
     ];
     let monitoring = HttpListener::get(webhook.monitoring(), "/metrics").attacks(strength);
     attacks.extend(monitoring.into_iter().map(|(name, hostile)| (15014, name, hostile)));
@@ -140,7 +176,7 @@ fn attacks(webhook: &Webhook, strength: Strength) -> Vec<(u16, &'static str, Vec
         tls: Some(webhook.tls()),
         method: "POST",
         path: "/inject",
-        request: kept_review(),
+        request: kept(review()),
     };
     attacks.extend(reviews.attacks(strength).into_iter().map(|(name, hostile)| (15017, name, hostile)));
     attacks
@@ -154,12 +190,12 @@ fn many_addresses(webhook: &Webhook) -> HostileClients {
         connections: 1,
         per_second: 1,
         tls: Some(webhook.tls()),
-        bytes: kept_review(),
+        bytes: kept(review()),
         then: Then::Repeat { every: Duration::from_secs(1) },
     }
 }
 
 /// Returns a review on a connection that stays open.
-fn kept_review() -> Vec<u8> {
-    String::from_utf8(review()).expect("UTF-8").replace("Connection: close\r\n", "").into_bytes()
+fn kept(review: Vec<u8>) -> Vec<u8> {
+    String::from_utf8(review).expect("UTF-8").replace("Connection: close\r\n", "").into_bytes()
 }

@@ -19,6 +19,8 @@ const ACCOUNT: &str = ACCOUNTS[0];
 const WINDOW: u32 = 1 << 20;
 /// The largest message that discovery accepts, in bytes.
 const LARGEST_MESSAGE: usize = 4 << 20;
+/// The most names that discovery accepts in one message.
+const NAMES: usize = 4096;
 /// A code of `google.rpc.Code`.
 const INTERNAL: u64 = 13;
 /// The time between two reports of a machine, faster than discovery reads them.
@@ -34,6 +36,8 @@ pub enum Holder {
     FlappingMachine,
     /// Subscribes to all endpoints, and reads nothing.
     ReadsNothing,
+    /// Subscribes to the endpoints of services that do not exist.
+    UnknownNames,
 }
 
 impl Holder {
@@ -46,6 +50,7 @@ impl Holder {
         let (window, first) = match self {
             Self::HalfMessage => (WINDOW, subscription(source)),
             Self::ReadsNothing => (0, subscription(source)),
+            Self::UnknownNames => (WINDOW, unknown_names(source)),
             Self::Machine | Self::FlappingMachine => (WINDOW, machine(source)),
         };
         let mut client = AdsClient::open(stream, Variant::Sotw, window, &first).await?;
@@ -59,6 +64,7 @@ impl Holder {
                 }
             },
             Self::ReadsNothing => return std::future::pending().await,
+            Self::UnknownNames => {}
         }
         loop {
             client.next().await?;
@@ -68,6 +74,14 @@ impl Holder {
 
 fn subscription(source: IpAddr) -> Request {
     let names = [cluster(0)];
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Request { node: Some(node(source, &[])), ..request(ENDPOINT, &names) }
+}
+
+fn unknown_names(source: IpAddr) -> Request {
+    let stream = fastrand::u64(..);
+    let names: Vec<String> =
+        (0..NAMES).map(|number| format!("outbound|80||unknown-{stream}-{number}.example.com")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Request { node: Some(node(source, &[])), ..request(ENDPOINT, &names) }
 }

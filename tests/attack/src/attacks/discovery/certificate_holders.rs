@@ -1,15 +1,18 @@
 //! Clients with a certificate of the mesh: of the service account of a service, as if it was stolen from
 //! one of its machines.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::net;
 use kit::vm::certificates::DISCOVERY_NAME;
 use kit::vm::fleet::LoadTest;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 
-use super::{SECURE, attacked, scenario};
+use super::{ENVOYS, SECURE, attacked, scenario};
 use crate::addresses;
 use crate::attacks::http::HttpListener;
 use crate::attacks::{Strength, health_checks, of_size};
@@ -23,7 +26,6 @@ use crate::request::Tls;
 const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 /// The beginning of a message of 4 MiB in gRPC.
 const BEGIN: &[u8] = &[0, 0, 0x40, 0, 0, b'x'];
-const ENVOYS: &str = "new Envoys";
 const AGENTS: &str = "new agents";
 /// Addresses of a client that has many.
 const ADDRESSES: u32 = 200;
@@ -37,7 +39,7 @@ pub(super) async fn run(
     phases: Phases,
     mut done: impl FnMut(Measurement),
 ) {
-    let attacked = attacked(load);
+    let attacked = attacked(&load.discovery);
     for (attack, hostile) in of_size(attacks(load, strength), many, |(_, hostile)| hostile) {
         let newcomers = vec![
             Newcomer::new(ENVOYS, Kind::Envoy, &load.settings),
@@ -50,9 +52,26 @@ pub(super) async fn run(
     }
 }
 
-fn attacks(load: &LoadTest, strength: Strength) -> Vec<(&'static str, Vec<HostileClients>)> {
+/// Returns a client with this certificate.
+pub(super) fn tls(config: Arc<ClientConfig>) -> Tls {
     let server = ServerName::try_from(DISCOVERY_NAME).expect("a name");
-    let tls = Tls { connector: TlsConnector::from(load.settings.tls[0].clone()), server };
+    Tls { connector: TlsConnector::from(config), server }
+}
+
+/// Returns a listener for ADS.
+pub(super) fn ads(address: SocketAddr, tls: Option<Tls>) -> HttpListener {
+    HttpListener { address, tls, method: "POST", path: ADS, request: Vec::new() }
+}
+
+/// Returns hostile HTTP/2 clients of a listener for ADS.
+pub(super) fn http2(ads: &HttpListener, strength: Strength) -> Vec<HostileClients> {
+    let headers = [("content-type", "application/grpc"), ("te", "trailers")];
+    let request = Request { method: "POST", path: ADS, headers: &headers, body: Some(BEGIN) };
+    ads.http2_of(request, strength)
+}
+
+fn attacks(load: &LoadTest, strength: Strength) -> Vec<(&'static str, Vec<HostileClients>)> {
+    let tls = tls(Arc::clone(&load.settings.tls[0]));
     let idle = HostileClients {
         sources: addresses(1),
         address: load.discovery.secure(),
@@ -69,15 +88,7 @@ fn attacks(load: &LoadTest, strength: Strength) -> Vec<(&'static str, Vec<Hostil
         then: Then::Hold(holder),
         ..idle.clone()
     };
-    let ads = HttpListener {
-        address: load.discovery.secure(),
-        tls: Some(tls),
-        method: "POST",
-        path: ADS,
-        request: Vec::new(),
-    };
-    let headers = [("content-type", "application/grpc"), ("te", "trailers")];
-    let request = Request { method: "POST", path: ADS, headers: &headers, body: Some(BEGIN) };
+    let ads = ads(load.discovery.secure(), Some(tls));
     let reconnecting = HostileClients {
         bytes: Vec::new(),
         then: Then::Send { bytes: b"x".as_slice().into(), every: Duration::ZERO },
@@ -95,12 +106,13 @@ fn attacks(load: &LoadTest, strength: Strength) -> Vec<(&'static str, Vec<Hostil
                 ..idle.clone()
             }],
         ),
-        ("HTTP/2 without a window, resets, endless heads, pings", ads.http2_of(request, strength)),
+        ("HTTP/2 without a window, resets, endless heads, pings", http2(&ads, strength)),
         ("messages of 4 MiB that do not end", vec![hold(1, 16, Holder::HalfMessage)]),
         (
             "200 addresses, messages of 4 MiB that do not end",
             vec![HostileClients { per_second: 1, ..hold(ADDRESSES, 1, Holder::HalfMessage) }],
         ),
+        ("streams with 4096 unknown names", vec![hold(1, 64, Holder::UnknownNames)]),
         ("streams that read nothing", vec![hold(1, 64, Holder::ReadsNothing)]),
         ("one machine that flaps", vec![hold(1, 1, Holder::FlappingMachine)]),
         ("200 machines", vec![hold(ADDRESSES, 1, Holder::Machine)]),
