@@ -2,5 +2,6 @@
 
 mod agent;
 mod discovery;
+mod foreign_pages;
 mod large_mesh;
 mod support;

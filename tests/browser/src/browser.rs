@@ -49,11 +49,19 @@ impl Browser {
     /// # Panics
     /// If it does not start.
     pub async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// Like [`Browser::start`], with more flags.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_with(name: &str, flags: &[&str]) -> Self {
         let server = DriverServer::start(&envoy::folder(name)).await;
         let mut capabilities = DesiredCapabilities::chrome();
         let binary = installed("chromium");
         capabilities.set_binary(binary.to_str().expect("a path")).expect("a capability");
-        for flag in FLAGS {
+        for flag in FLAGS.iter().chain(flags) {
             capabilities.add_arg(flag).expect("a capability");
         }
         let logs = json!({"browser": "ALL", "performance": "ALL"});
