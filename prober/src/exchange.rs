@@ -3,6 +3,8 @@
 
 use probe::{Reason, Request};
 
+#[cfg(feature = "tls")]
+use crate::connected::ATTEMPTS;
 use crate::dial::{self, Target};
 use crate::http1;
 #[cfg(feature = "tls")]
@@ -11,10 +13,6 @@ use crate::response::{BrokenBody, Response};
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
-
-/// How often a request is sent that the application refuses to process. Go's client does not count.
-#[cfg(feature = "tls")]
-const ATTEMPTS: u32 = 50;
 
 /// The rest of a response.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::dial::{self, Target};
 use crate::ended::Ended;
 use crate::exchange::Client;
-use crate::http2::grpc::{Call, Failed, check};
+use crate::http2::grpc::{Call, Checked, Failed, check};
 use crate::stream::Stream;
 
 /// The pause of grpc-go after a failed connection attempt, which grows by this factor; without its jitter
@@ -49,7 +49,7 @@ pub async fn grpc_check(
         };
         match timeout_at(deadline, attempt).await {
             Err(_) => return Ended::by(Reason::Timeout),
-            Ok(Ok(reason) | Err(Failed::Call(reason))) => return Ended::by(reason),
+            Ok(Ok(Checked { reason, .. }) | Err(Failed::Call(reason))) => return Ended::by(reason),
             Ok(Err(Failed::Unprocessed)) => is_retry = true,
             // The verdict is the same if no attempt begins before the deadline.
             Ok(Err(Failed::Connection(reason))) if Instant::now() + pause >= deadline => {

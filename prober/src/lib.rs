@@ -3,8 +3,11 @@
 //! kubelet's verdict depends on what its Go libraries accept as a response. So the rules of these are
 //! implemented here: `http1` has those of Go's `net/http` for HTTP/1.1, and `http2` those of its HTTP/2 client
 //! and of grpc-go. `dial` opens connections; `tcp_socket`, `http_get` and `grpc_check` are the three kinds of
-//! probes, each within its timeout; `ended` defines the result.
+//! probes, each within its timeout; `ended` defines the result. `connected` has the requests without these
+//! kinds, for the probes of virtual machines.
 
+#[cfg(feature = "tls")]
+pub mod connected;
 mod dial;
 mod ended;
 mod exchange;

@@ -47,7 +47,7 @@ async fn tcp_and_grpc() {
             "grpc-http1",
             "grpc",
             answer("HTTP/1.1 400 Bad Request\r\n\r\n"),
-            "BadResponse: the connection closed before the response was complete",
+            "BadResponse: not a gRPC response",
         ),
         (
             "grpc-closes",

@@ -9,7 +9,6 @@ pub mod group_file;
 mod grpc;
 mod history;
 mod http;
-mod http_exchange;
 mod probe_loop;
 mod prober;
 mod publisher;

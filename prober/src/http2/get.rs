@@ -29,7 +29,7 @@ const CONNECTION_HEADERS: [&str; 4] = ["connection", "proxy-connection", "upgrad
 
 /// A request was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub enum Unanswered {
     /// The application did not process it, and Go's client sends it again on another connection.
     Unprocessed,
     Failed(Reason),

@@ -15,21 +15,29 @@ const MAX_RESPONSE_BYTES: usize = 65_535;
 
 /// The call of a health check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     /// `address:port`.
-    pub(crate) authority: &'a str,
+    pub authority: &'a str,
     /// `http` or `https`.
-    pub(crate) scheme: &'a str,
-    pub(crate) user_agent: &'a [u8],
+    pub scheme: &'a str,
+    pub user_agent: &'a [u8],
     /// The value of `grpc-timeout`.
-    pub(crate) timeout: &'a str,
+    pub timeout: &'a str,
     /// The request: a length-prefixed message.
-    pub(crate) message: &'a [u8],
+    pub message: &'a [u8],
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    pub reason: Reason,
+    /// The status of gRPC; `None` if the response has none.
+    pub status: Option<i32>,
 }
 
 /// How a check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub enum Failed {
     /// No connection could be established: grpc-go tries again after a pause, until the timeout.
     Connection(Reason),
     /// The application has not processed the call: grpc-go sends it once more on another connection.
@@ -38,11 +46,14 @@ pub(crate) enum Failed {
 }
 
 /// Performs a check on a new connection. `is_retry` is true for the second call of a check.
-pub(crate) async fn check<S: AsyncRead + AsyncWrite + Unpin>(
+///
+/// # Errors
+/// Says whether grpc-go tries again.
+pub async fn check<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     call: Call<'_>,
     is_retry: bool,
-) -> Result<Reason, Failed> {
+) -> Result<Checked, Failed> {
     let mut client = Client {
         connection: Connection::new(stream, &[], 0, usize::MAX),
         stream: 1,
@@ -63,7 +74,7 @@ pub(crate) async fn check<S: AsyncRead + AsyncWrite + Unpin>(
             Err(Outcome::Unprocessed) if client.may_retry => return Err(Failed::Unprocessed),
             Err(Outcome::Refused | Outcome::Unprocessed) => return Err(Failed::Call(Reason::GrpcError)),
             Err(Outcome::Failed(reason)) => return Err(Failed::Call(reason)),
-            Ok(reason) => return Ok(reason),
+            Ok(checked) => return Ok(checked),
         }
     }
 }
@@ -129,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// Sends the call as soon as the application permits a stream, and the message as soon as the windows
     /// do, and reads the response.
-    async fn call(&mut self, call: Call<'_>) -> Result<Reason, Outcome> {
+    async fn call(&mut self, call: Call<'_>) -> Result<Checked, Outcome> {
         let mut response = Response::default();
         while self.max_streams == 0 {
             self.next(&mut response).await?;
@@ -147,14 +158,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 self.connection_window -= message.len() as i64;
                 self.connection.write(kind::DATA, flag::END_STREAM, self.stream, message);
             }
-            if let Some(reason) = self.next(&mut response).await? {
-                return Ok(reason);
+            if let Some(checked) = self.next(&mut response).await? {
+                return Ok(checked);
             }
         }
     }
 
     /// Handles the next frame. Returns the result of the check when the response is complete.
-    async fn next(&mut self, response: &mut Response) -> Result<Option<Reason>, Outcome> {
+    async fn next(&mut self, response: &mut Response) -> Result<Option<Checked>, Outcome> {
         let failed = |reason| Err(Outcome::Failed(reason));
         let frame = match self.connection.next().await {
             Ok(frame) => frame,
@@ -217,7 +228,7 @@ impl Response {
 
     /// As `operateHeaders` of grpc-go: a first block without gRPC's content type is not gRPC, and a second
     /// one ends the response.
-    fn on_headers(&mut self, headers: &Headers) -> Result<Option<Reason>, Outcome> {
+    fn on_headers(&mut self, headers: &Headers) -> Result<Option<Checked>, Outcome> {
         let failed = Err(Outcome::Failed(Reason::GrpcError));
         let is_first = self.content_type.is_none();
         if (!is_first && !headers.is_end) || headers.is_truncated {
@@ -252,7 +263,7 @@ impl Response {
             body_length: self.length,
             body: &self.body,
         };
-        Ok(Some(response.reason()))
+        Ok(Some(Checked { reason: response.reason(), status: grpc_status.and_then(number) }))
     }
 }
 

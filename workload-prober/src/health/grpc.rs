@@ -1,21 +1,16 @@
 //! `grpc` probes: `grpc.health.v1.Health/Check` over plaintext HTTP/2. Every gRPC error status is a
 //! failure, including UNIMPLEMENTED.
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
-use hyper::{HeaderMap, Request, Response};
+use std::time::Duration;
+
 use probe::Reason;
-use probe::grpc_health::{CHECK, GrpcResponse, MAX_RESPONSE_BYTES, request_message};
+use probe::grpc_health::request_message;
+use prober::connected::{Call, Checked, Failed, check};
 use workload_health::{HealthReason, Unhealthy};
 
-use super::http_exchange;
+use super::http::USER_AGENT;
 use super::target::{self, Target};
 
-const USER_AGENT_VALUE: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
-const GRPC: &str = "application/grpc";
-const GRPC_STATUS: &str = "grpc-status";
 /// Names of the gRPC status codes, indexed by number.
 const CODES: [&str; 17] = [
     "OK",
@@ -37,65 +32,45 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// Performs one call on a new connection.
-pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhealthy> {
-    let stream = target::connect(targets).await?;
+/// Performs one call on a new connection, and once more if the application has not processed it.
+pub(super) async fn probe(targets: &[Target], service: &str, timeout: Duration) -> Result<(), Unhealthy> {
     let authority = targets.first().map_or_else(String::new, |target| target.address.to_string());
-    let request = Request::post(format!("http://{authority}{CHECK}"))
-        .header(CONTENT_TYPE, GRPC)
-        .header(TE, "trailers")
-        .header(USER_AGENT, USER_AGENT_VALUE)
-        .body(Full::new(Bytes::from(request_message(service))))
-        .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the gRPC request cannot be built"))?;
-    http_exchange::http2(stream, request, read_response).await
-}
-
-async fn read_response(response: Response<Incoming>) -> Result<(), Unhealthy> {
-    let (head, mut incoming) = response.into_parts();
-    let (mut body, mut length, mut trailers) = (BytesMut::new(), 0, None);
-    while let Some(frame) = incoming.frame().await {
-        match frame.map_err(http_exchange::to_unhealthy)?.into_data() {
-            Ok(data) => {
-                length += data.len();
-                let room = MAX_RESPONSE_BYTES.saturating_sub(body.len());
-                body.extend_from_slice(&data[..room.min(data.len())]);
-                if length > MAX_RESPONSE_BYTES {
-                    return Err(bad("the health response is larger than 16 KiB"));
-                }
+    let call = Call {
+        authority: &authority,
+        scheme: "http",
+        user_agent: USER_AGENT.as_bytes(),
+        // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
+        timeout: &format!("{}m", timeout.as_millis()),
+        message: &request_message(service),
+    };
+    let mut is_retry = false;
+    loop {
+        match check(target::connect(targets).await?, call, is_retry).await {
+            Ok(checked) => return evaluate(checked),
+            Err(Failed::Unprocessed) => is_retry = true,
+            Err(Failed::Connection(Reason::Closed) | Failed::Call(Reason::Closed)) => {
+                return Err(target::broken_off());
             }
-            Err(frame) => trailers = frame.into_trailers().ok(),
+            Err(Failed::Connection(_) | Failed::Call(_)) => return Err(bad("not a gRPC response")),
         }
     }
-    let header = |map: &HeaderMap, name: &str| map.get(name).map(|value| value.as_bytes().to_vec());
-    let status = trailers.as_ref().and_then(|trailers| header(trailers, GRPC_STATUS));
-    let status = status.or_else(|| header(&head.headers, GRPC_STATUS));
-    let content_type = header(&head.headers, CONTENT_TYPE.as_str());
-    evaluate(&GrpcResponse {
-        content_type: content_type.as_deref(),
-        grpc_status: status.as_deref(),
-        body_length: length,
-        body: &body,
-    })
 }
 
 /// Evaluates a response. Unlike the filter, it reports the gRPC status code of a failed call.
-fn evaluate(answer: &GrpcResponse) -> Result<(), Unhealthy> {
+fn evaluate(checked: Checked) -> Result<(), Unhealthy> {
     let not_serving = |status: &str| {
         Err(Unhealthy::new(HealthReason::GrpcNotServing, &format!("gRPC health status {status}")))
     };
-    let code = answer.grpc_status.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u32>().ok());
-    let is_grpc = answer.content_type.is_some_and(|value| value.starts_with(GRPC.as_bytes()));
-    if let Some(code) = code.filter(|code| is_grpc && *code != 0) {
+    if let Some(code) = checked.status.filter(|code| *code != 0) {
         let name = usize::try_from(code).ok().and_then(|code| CODES.get(code)).unwrap_or(&"(unknown code)");
         return Err(Unhealthy::new(HealthReason::GrpcStatus, &format!("gRPC status {code} {name}")));
     }
-    match answer.reason() {
+    match checked.reason {
         Reason::Ok => Ok(()),
         Reason::GrpcNotServing => not_serving("NOT_SERVING"),
         Reason::GrpcServiceUnknown => not_serving("SERVICE_UNKNOWN"),
         Reason::GrpcUnknown => not_serving("UNKNOWN"),
-        _ if is_grpc => Err(bad("the health response is missing or malformed")),
-        _ => Err(bad("not a gRPC response")),
+        _ => Err(bad("the health response is missing or malformed")),
     }
 }
 

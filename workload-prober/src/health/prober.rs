@@ -46,7 +46,7 @@ impl Prober {
                     target::check_tcp(&targets.resolve(host.as_deref(), *port).await?).await
                 }
                 WorkloadHandler::Grpc { port, service } => {
-                    grpc::probe(&targets.resolve(None, *port).await?, service).await
+                    grpc::probe(&targets.resolve(None, *port).await?, service, probe.timeout).await
                 }
                 WorkloadHandler::Exec { command } => {
                     exec::probe(command, exec_environment, awaited_pids, probe.timeout).await

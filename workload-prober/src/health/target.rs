@@ -137,7 +137,12 @@ pub(super) async fn check_tcp(targets: &[Target]) -> Result<(), Unhealthy> {
 
 /// Connects to one target after another until one accepts.
 pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> {
-    connect_first(targets).await?.ok_or_else(super::http_exchange::incomplete_response)
+    connect_first(targets).await?.ok_or_else(broken_off)
+}
+
+/// The connection was established but closed before the response was complete.
+pub(super) fn broken_off() -> Unhealthy {
+    Unhealthy::new(HealthReason::BadResponse, "the connection closed before the response was complete")
 }
 
 /// Returns `None` if a connection was accepted and reset at once. If all targets fail, the error is

@@ -39,8 +39,15 @@ pub(super) fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)
 }
 
+/// Returns the failure of a connection that TLS has ended after the handshake; `None` if it has not. With TLS
+/// 1.3 the alert about a missing client certificate arrives there.
+pub(super) fn failure(stream: &mut TlsStream<TcpStream>) -> Option<Unhealthy> {
+    // A connection that has failed returns its error again.
+    stream.get_mut().1.process_new_packets().err().as_ref().map(to_unhealthy)
+}
+
 /// Converts a TLS error to a probe failure.
-pub(super) fn to_unhealthy(error: &Error) -> Unhealthy {
+fn to_unhealthy(error: &Error) -> Unhealthy {
     let text = match error {
         Error::InvalidMessage(_) => "the application does not speak TLS".to_owned(),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {

@@ -19,7 +19,7 @@ async fn answered_to(is_retry: bool, frames: &[Vec<u8>]) -> Result<Reason, Faile
         timeout: "1000m",
         message: &request_message("shop"),
     };
-    check(client, call, is_retry).await
+    check(client, call, is_retry).await.map(|checked| checked.reason)
 }
 
 async fn answered(frames: &[Vec<u8>]) -> Result<Reason, Failed> {
