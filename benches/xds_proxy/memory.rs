@@ -21,11 +21,13 @@ const SETTLE: Duration = Duration::from_secs(8);
 pub(crate) async fn measure() -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for route in [Route::Agent, Route::PilotAgent] {
-        let [before, idle, peak] = round(route).await?;
+        let [before, anonymous, idle, peak] = round(route).await?;
         let row = |what: &str, value| Row::new(format!("memory, {}, {what}", route.name()), value, "MiB");
         let idle = row("10,000 endpoints", idle);
         let peak = row("peak during a response of 16 MiB", peak);
         rows.push(row("without resources", before));
+        let anonymous = row("without resources, without files", anonymous);
+        rows.push(if route == Route::Agent { anonymous.at_most(3.0) } else { anonymous });
         if route == Route::Agent {
             rows.extend([idle.at_most(8.0), peak.at_most(12.0)]);
         } else {
@@ -35,12 +37,14 @@ pub(crate) async fn measure() -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// Returns the memory before the first stream, with the endpoints, and at the peak, in MiB.
-async fn round(route: Route) -> Result<[f64; 3], Failure> {
+/// Returns the memory before the first stream, the part of it that is not mapped files, the memory with the
+/// endpoints, and at the peak, in MiB.
+async fn round(route: Route) -> Result<[f64; 4], Failure> {
     let link = Link::start("b-memory", route).await;
     let process = link.proxy.as_ref().ok_or("nothing between control plane and client")?.process();
     sleep(SETTLE).await;
     let before = process.rss();
+    let anonymous = before - process.resident_files();
     let names: Vec<String> = (0..CLUSTERS).map(cluster_name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     link.server.push(CLUSTER, clusters(CLUSTERS));
@@ -60,7 +64,7 @@ async fn round(route: Route) -> Result<[f64; 3], Failure> {
     let response = stream.response().await;
     stream.acknowledge(&response, &names).await;
     link.acknowledged(ENDPOINT).await;
-    Ok([before, idle, process.peak_rss()].map(mib))
+    Ok([before, anonymous, idle, process.peak_rss()].map(mib))
 }
 
 fn mib(bytes: u64) -> f64 {

@@ -9,17 +9,22 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use tokio::process::Command;
 
-/// The first argument of the launcher; the PID of its parent, the program and its arguments follow.
+/// The first argument of the launcher; the PID of its parent, the file of its control group, the program and
+/// its arguments follow.
 const LAUNCH: &str = "launch-child";
 
+/// No control group.
+const NONE: &str = "-";
+
 static LAUNCHER: OnceLock<PathBuf> = OnceLock::new();
+static GROUP: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Makes [`command`] use the running program as the launcher; its `main` must call
 /// [`run_if_requested`] first. The children are killed when the thread that started them ends, so
@@ -31,11 +36,22 @@ pub fn enable() {
     LAUNCHER.get_or_init(|| std::env::current_exe().expect("a running binary has a path"));
 }
 
+/// Makes all children that are started from now on members of a control group before they execute their
+/// programs; `members` is its file. Needs [`enable`].
+pub fn set_group(members: Option<PathBuf>) {
+    *group() = members;
+}
+
+fn group() -> MutexGuard<'static, Option<PathBuf>> {
+    GROUP.lock().expect("the mutex is not poisoned")
+}
+
 /// Returns a command for this program.
 pub fn command(program: &Path) -> Command {
     let Some(launcher) = LAUNCHER.get() else { return Command::new(program) };
     let mut command = Command::new(launcher);
-    command.arg(LAUNCH).arg(std::process::id().to_string()).arg(program);
+    command.arg(LAUNCH).arg(std::process::id().to_string());
+    command.arg(group().as_deref().unwrap_or(Path::new(NONE))).arg(program);
     command
 }
 
@@ -53,13 +69,18 @@ pub fn run_if_requested() -> Option<ExitCode> {
 }
 
 fn launch(arguments: Vec<OsString>) -> String {
-    let [parent, program, arguments @ ..] = &*arguments else { return "no program".to_owned() };
+    let [parent, group, program, arguments @ ..] = &*arguments else { return "no program".to_owned() };
     if let Err(error) = set_pdeathsig(Signal::SIGKILL) {
         return error.to_string();
     }
     // The parent may have exited before the option was set.
     if *parent != *getppid().to_string() {
         return "the parent has exited".to_owned();
+    }
+    if group != NONE
+        && let Err(error) = std::fs::write(group, std::process::id().to_string())
+    {
+        return format!("{}: {error}", group.display());
     }
     std::process::Command::new(program).args(arguments).exec().to_string()
 }

@@ -6,6 +6,7 @@ pub mod app;
 pub mod application;
 pub mod authority;
 pub mod caller;
+pub mod cgroup;
 pub mod command_page;
 pub mod container_tools;
 pub mod docker;

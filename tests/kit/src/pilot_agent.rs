@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::authority::Authority;
 use crate::envoy::{folder, workspace};
 use crate::process::Process;
 use crate::reserved_port::ReservedPort;
-use crate::{caller, wait};
+use crate::{caller, launcher, wait};
 
 /// Where pilot-agent finds the certificates of its workload, below its working directory.
 const CREDENTIALS: &str = "var/run/secrets/workload-spiffe-credentials";
@@ -47,7 +47,7 @@ impl PilotAgent {
             config["controlPlaneAuthPolicy"] = "NONE".into();
         }
         let log = std::fs::File::create(folder.join("pilot-agent.log")).expect("a writable folder");
-        let mut child = Command::new(binary())
+        let mut child = launcher::command(&binary())
             .args(["proxy", "sidecar"])
             .current_dir(&folder)
             .env_clear()

@@ -74,6 +74,23 @@ impl Process {
         field(&format!("/proc/{}/smaps_rollup", self.0), "Private_Dirty:")
     }
 
+    /// Returns the resident pages of files, in bytes (`RssFile`).
+    ///
+    /// # Panics
+    /// If the process has exited.
+    pub fn resident_files(self) -> u64 {
+        self.memory("RssFile:")
+    }
+
+    /// Returns this process's share of the resident pages of files, in bytes: a page that several processes
+    /// map is divided by their number (`Pss_File`).
+    ///
+    /// # Panics
+    /// If the process has exited or belongs to another user.
+    pub fn share_of_files(self) -> u64 {
+        field(&format!("/proc/{}/smaps_rollup", self.0), "Pss_File:")
+    }
+
     /// Makes [`Process::peak_rss`] start again from the current memory.
     ///
     /// # Panics
