@@ -27,7 +27,7 @@ BUILDS = {
     "filter": ["wasm"],
     "injector": ["release-control-plane"],
     "pages": ["release", "release-control-plane"],
-    "probe": ["wasm", "module", "release"],
+    "probe": ["wasm", "module", "release-vm"],
     "vm-health": ["release-vm", "release-control-plane"],
     "xds-proxy": ["release-vm"],
 }

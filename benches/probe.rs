@@ -1,5 +1,5 @@
 //! Benchmark of the cost of a probe, sent by kubelet's own prober: directly to the application, by
-//! a plain Envoy route, through both forms of the filter, and by Istio's pilot-agent. It prints a table
+//! a plain Envoy route, through both forms of the filter, by the agent, and by Istio's pilot-agent. It prints a table
 //! and writes `target/bench/probe.json`. A missed target is reported and is not an error; a measurement
 //! that fails is an error.
 
@@ -13,8 +13,6 @@ mod client;
 mod deadlines;
 #[path = "probe/kinds.rs"]
 mod kinds;
-#[path = "probe/memory.rs"]
-mod memory;
 #[path = "probe/rounds.rs"]
 mod rounds;
 #[path = "probe/route.rs"]
@@ -38,9 +36,9 @@ const NOTES: &str = "\
 plain: an Envoy with the settings of the probe listener, without rate limit and filter, and a STATIC cluster
 wasm, native: the shipped probe listener with the filter in this form, and a rate limit that is never reached
 p50, p99: with kubelet's own prober as the client; ratio: to the plain route in each round, the median of all rounds
-pilot-agent: Istio's agent as built for its releases, without Envoy; kubelet's prober asks it, and it asks the application
-cpu: of the whole process, for each probe; the application is a thread of the benchmark, so its cpu and memory are those of that process
-memory, Pod: the Envoy and app-health-agent, or for Istio's Pod the Envoy without the filter and pilot-agent, after all probes
+agent: app-health-agent for virtual machines, which has TLS, with --probes agent; kubelet's prober asks it, and it asks the application
+pilot-agent: Istio's agent as built for its releases, likewise without an Envoy
+cpu: of the whole process, for each probe; the application is a thread of the benchmark, so its cpu is that of the benchmark
 light caller: sends the same requests as kubelet's prober with less overhead, so that ratios show the route more clearly";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,7 +59,6 @@ async fn measure(arguments: Arguments) -> std::io::Result<(Vec<Row>, QuietRounds
     let mut rows = [rows::kubelet(&kubelet), rows::light(&light)].concat();
     rows.extend(kinds::measure(&setup, &mut quiet, rounds).await?);
     rows.extend(quiet.round(async || deadlines::measure(&setup)).await?);
-    rows.extend(memory::measure(&setup).await);
     setup.stop().await;
     rows.extend(quiet.rows());
     Ok((rows, quiet))

@@ -15,26 +15,29 @@ pub(crate) enum Route {
     /// Both forms with connections to the application that are used again.
     WasmReuse,
     NativeReuse,
-    /// Istio's agent, which kubelet probes without an Envoy in between.
+    /// Our agent with `--probes agent`, which kubelet probes without an Envoy in between.
+    Agent,
+    /// Istio's agent, likewise.
     PilotAgent,
 }
 
 impl Route {
     /// All routes, in the order in which they take turns.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Direct,
         Self::Plain,
         Self::Wasm,
         Self::Native,
         Self::WasmReuse,
         Self::NativeReuse,
+        Self::Agent,
         Self::PilotAgent,
     ];
     /// The routes that are compared with the plain one.
-    pub(crate) const COMPARED: [Self; 5] =
-        [Self::Wasm, Self::Native, Self::WasmReuse, Self::NativeReuse, Self::PilotAgent];
+    pub(crate) const COMPARED: [Self; 6] =
+        [Self::Wasm, Self::Native, Self::WasmReuse, Self::NativeReuse, Self::Agent, Self::PilotAgent];
     /// The routes that are compared with pilot-agent.
-    pub(crate) const OURS: [Self; 2] = [Self::Wasm, Self::Native];
+    pub(crate) const OURS: [Self; 3] = [Self::Wasm, Self::Native, Self::Agent];
 
     /// Returns the name in the result table.
     pub(crate) fn name(self) -> &'static str {
@@ -45,6 +48,7 @@ impl Route {
             Self::Native => "native",
             Self::WasmReuse => "wasm with reuse",
             Self::NativeReuse => "native with reuse",
+            Self::Agent => "agent",
             Self::PilotAgent => "pilot-agent",
         }
     }
@@ -58,6 +62,7 @@ impl Route {
             Self::Native => Some(MeasuredProcess::NativeEnvoy),
             Self::WasmReuse => Some(MeasuredProcess::WasmReuseEnvoy),
             Self::NativeReuse => Some(MeasuredProcess::NativeReuseEnvoy),
+            Self::Agent => Some(MeasuredProcess::Agent),
             Self::PilotAgent => Some(MeasuredProcess::PilotAgent),
         }
     }
@@ -81,7 +86,7 @@ impl Target {
     }
 }
 
-/// A process whose CPU time and memory are measured.
+/// A process whose CPU time is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MeasuredProcess {
     /// Envoy with the plain listener alone.
@@ -92,6 +97,7 @@ pub(crate) enum MeasuredProcess {
     /// The same with connections that are used again.
     WasmReuseEnvoy,
     NativeReuseEnvoy,
+    Agent,
     PilotAgent,
     Application,
     Oracle,
@@ -106,6 +112,7 @@ impl MeasuredProcess {
             Self::NativeEnvoy => "Envoy with native",
             Self::WasmReuseEnvoy => "Envoy with wasm and reuse",
             Self::NativeReuseEnvoy => "Envoy with native and reuse",
+            Self::Agent => "app-health-agent",
             Self::PilotAgent => "pilot-agent",
             Self::Application => "application",
             Self::Oracle => "kubelet's prober",

@@ -1,9 +1,10 @@
 //! The processes under measurement: an application, an Envoy with a plain listener, an Envoy for each
-//! form of the filter, and pilot-agent.
+//! form of the filter, our agent, and pilot-agent.
 
 use std::net::{IpAddr, SocketAddr};
 
 use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
+use kit::admin::{Mood, ScriptedAdmin};
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::net;
@@ -12,6 +13,7 @@ use kit::pilot_agent::PilotAgent;
 use kit::plain_listener;
 use kit::pod::{self, Pod};
 use kit::process::Process;
+use kit::sidecar::{Builder, Sidecar};
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
@@ -28,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) routes: Vec<(Route, Target)>,
     pub(crate) processes: Vec<(MeasuredProcess, Process)>,
     envoys: [Envoy; 5],
+    agent: Sidecar,
+    _admin: ScriptedAdmin,
     pilot_agent: PilotAgent,
     /// Where the Envoys listen.
     listeners: [IpAddr; 5],
@@ -60,6 +64,11 @@ impl Setup {
             start("wasm-reuse", wasm_reuse, Some(FilterCode::File(pod::wasm())), true).await,
             start("native-reuse", native_reuse, Some(FilterCode::Module(pod::module())), true).await,
         ];
+        let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
+        let builder = Builder::bare("agent").instance_ip(applications).args(&["--probes", "agent"]);
+        let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &probers.to_string());
+        let agent = builder.watching(admin.address).start_plain();
+        agent.until(200, "ready").await;
         let pilot_agent = PilotAgent::start(applications, &probers, None).await;
         let oracle = Oracle::start();
         let envoy = |place: usize| Process::new(envoys[place].pid());
@@ -69,6 +78,7 @@ impl Setup {
             (MeasuredProcess::NativeEnvoy, envoy(2)),
             (MeasuredProcess::WasmReuseEnvoy, envoy(3)),
             (MeasuredProcess::NativeReuseEnvoy, envoy(4)),
+            (MeasuredProcess::Agent, Process::new(agent.pid().as_raw().unsigned_abs())),
             (MeasuredProcess::PilotAgent, pilot_agent.process()),
             (MeasuredProcess::Application, Process::new(std::process::id())),
             (MeasuredProcess::Oracle, Process::new(oracle.pid())),
@@ -80,6 +90,7 @@ impl Setup {
             (Route::Native, Target::of_container(envoy::probe_listener(native), "app")),
             (Route::WasmReuse, Target::of_container(envoy::probe_listener(wasm_reuse), "app")),
             (Route::NativeReuse, Target::of_container(envoy::probe_listener(native_reuse), "app")),
+            (Route::Agent, Target::of_container(envoy::probe_listener(agent.ip), "app")),
             (Route::PilotAgent, Target::of_container(pilot_agent.address, "app")),
         ];
         Self {
@@ -87,6 +98,8 @@ impl Setup {
             routes,
             processes,
             envoys,
+            agent,
+            _admin: admin,
             pilot_agent,
             listeners,
             kinds,
@@ -104,13 +117,9 @@ impl Setup {
             Route::Native => Some(native),
             Route::WasmReuse => Some(wasm_reuse),
             Route::NativeReuse => Some(native_reuse),
+            Route::Agent => Some(envoy::probe_listener(self.agent.ip)),
             Route::PilotAgent => Some(self.pilot_agent.address),
         }
-    }
-
-    /// Returns the Envoy with the wasm form.
-    pub(crate) fn wasm_envoy(&self) -> (&Envoy, SocketAddr) {
-        (&self.envoys[1], envoy::probe_listener(self.listeners[1]))
     }
 
     /// Returns a client for the probe of this container.
