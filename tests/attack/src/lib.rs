@@ -3,6 +3,7 @@
 
 pub mod attacks;
 pub mod command;
+pub mod container;
 pub mod cost;
 pub mod honest;
 pub mod hostile;

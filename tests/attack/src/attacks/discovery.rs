@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::http::HttpListener;
 use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, of_size, web_page};
 use crate::addresses;
+use crate::container::Container;
 use crate::cost::{Attacked, Cost, Meter};
 use crate::honest::HonestClient;
 use crate::hostile::{Attack, HostileClients, Then};
@@ -58,6 +59,7 @@ pub async fn run(
     phases: Phases,
     mut done: impl FnMut(Measurement),
 ) -> Result<(), String> {
+    let container = Container::new("attack-discovery", LIMIT);
     let mut load = LoadTest::start("attack-discovery", SIZE).await?;
     monitoring(&load, strength, phases, &mut done).await;
     reconnect(&mut load).await?;
@@ -69,7 +71,7 @@ pub async fn run(
         reconnect(&mut load).await?;
         certificate_holders::run(&load, many, strength, phases, &mut done).await;
     }
-    drop(load);
+    drop((load, container));
     one_network::run(phases, &mut done).await
 }
 

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::http::HttpListener;
 use super::{FEW, PROBE_TIMEOUT, Strength, get, keep_alive, of_size, web_page};
 use crate::addresses;
+use crate::container::Container;
 use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
@@ -221,7 +222,9 @@ pub async fn run(
     mut done: impl FnMut(Measurement),
 ) {
     for (size, many) in [("few", false), ("many", true)] {
-        let pod = Pod::start(&format!("attack-{form}-{size}"), form).await;
+        let name = format!("attack-{form}-{size}");
+        let _container = Container::new(&name, LIMIT);
+        let pod = Pod::start(&name, form).await;
         for (name, hostile) in of_size(pod.attacks(extent, strength), many, |(_, hostile)| hostile) {
             done(pod.attack(form, name, hostile, phases).await);
         }
@@ -230,6 +233,7 @@ pub async fn run(
 
 /// Attacks the ports of the agent, and the port of Envoy's metrics that a bootstrap without an agent has.
 pub async fn run_other_ports(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
+    let container = Container::new("attack-ports", LIMIT);
     let pod = Pod::start("attack-ports", "native").await;
     let ports = [
         ("15021", HttpListener::get(pod.at(15021), "/healthz/ready")),
@@ -250,11 +254,13 @@ pub async fn run_other_ports(strength: Strength, phases: Phases, mut done: impl 
     let targets = [("POST", "/drain"), ("POST", "/quitquitquit"), ("GET", "/debug/state"), ("GET", "/")];
     let pages = web_page::requests(pod.at(15004), &targets);
     done(measure(pod.scenario("15004", "web pages".to_owned(), pages, Vec::new()), phases).await);
+    drop((pod, container));
     stats_of_envoy(strength, phases, done).await;
 }
 
 async fn stats_of_envoy(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
     let (name, ip) = ("attack-stats", net::loopback());
+    let _container = Container::new(name, LIMIT);
     let bootstrap = kit::pod::Pod::bootstrap(name, ip, &json!({}));
     let pod = kit::pod::Pod::with(name, Version::Newest, &bootstrap).await;
     let log = envoy::folder(name).join("envoy.log");

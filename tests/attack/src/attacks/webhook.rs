@@ -10,6 +10,7 @@ use serde_json::json;
 use super::http::HttpListener;
 use super::{LIVE, LIVE_BAR, Strength, health_checks, keep_alive, of_size};
 use crate::addresses;
+use crate::container::Container;
 use crate::cost::Attacked;
 use crate::honest::HonestClient;
 use crate::hostile::{HostileClients, Then};
@@ -36,6 +37,7 @@ const LARGEST_BODY: usize = 8 << 20;
 /// Attacks one webhook in all ways, one after the other, and then one that knows the API server.
 pub async fn run(strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
     for (name, many) in [("attack-webhook", false), ("attack-webhook-many", true)] {
+        let _container = Container::new(name, LIMIT);
         let webhook = Webhook::start(name, &[]).await;
         let attacked = attacked(&webhook);
         let attacks = of_size(attacks(&webhook, strength), many, |(_, _, hostile)| hostile);
@@ -46,17 +48,19 @@ pub async fn run(strength: Strength, phases: Phases, mut done: impl FnMut(Measur
     }
     let api_server = net::loopback();
     let flags = ["--api-server-address", &api_server.to_string()];
+    let container = Container::new("attack-webhook-api-server", LIMIT);
     let webhook = Webhook::start("attack-webhook-api-server", &flags).await;
     let listener = "webhook 15017, known API server".to_owned();
     let (name, hostile) = (MANY, vec![many_addresses(&webhook)]);
     let honest = honest_of(&webhook, net::loopback(), api_server);
     done(measure(scenario(listener, name, honest, hostile, &self::attacked(&webhook)), phases).await);
-    drop(webhook);
+    drop((webhook, container));
     one_network(phases, done).await;
 }
 
 /// Attacks a webhook on IPv6 with all addresses of one network, of which each connection has another one.
 async fn one_network(phases: Phases, mut done: impl FnMut(Measurement)) {
+    let _container = Container::new("attack-webhook-ipv6", LIMIT);
     let webhook = Webhook::start_at(network::server(), "attack-webhook-ipv6", &[]).await;
     let attacked = attacked(&webhook);
     let active = HostileClients { sources: network::addresses(1200), ..many_addresses(&webhook) };

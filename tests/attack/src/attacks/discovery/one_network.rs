@@ -10,8 +10,9 @@ use kit::vm::discovery::Discovery;
 use kit::vm::fleet::{FleetSettings, clients, documents};
 
 use super::certificate_holders::tls;
-use super::{ENVOYS, SIZE, attacked, scenario};
+use super::{ENVOYS, LIMIT, SIZE, attacked, scenario};
 use crate::attacks::health_checks;
+use crate::container::Container;
 use crate::hostile::{Holder, HostileClients, Then};
 use crate::http2::closed_window;
 use crate::measurement::{Measurement, Phases, measure};
@@ -29,6 +30,7 @@ const FEWER: u32 = 200;
 /// # Errors
 /// If the server does not start.
 pub(super) async fn run(phases: Phases, mut done: impl FnMut(Measurement)) -> Result<(), String> {
+    let _container = Container::new("attack-discovery-ipv6", LIMIT);
     let folder = envoy::folder("attack-discovery-ipv6");
     let authority = Authority::new();
     let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
