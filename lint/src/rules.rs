@@ -1,6 +1,7 @@
 //! The checks of the rules, by topic.
 
 pub(crate) mod api_version;
+mod client_address;
 mod handlers;
 pub(crate) mod injection;
 mod liveness;
@@ -19,6 +20,7 @@ pub(crate) fn check(pod: &PodView, options: &Options, findings: &mut Findings) {
     validation::check(pod, findings);
     unknown_fields::check(pod, findings);
     handlers::check(pod, findings);
+    client_address::check(pod, findings);
     liveness::check(pod, options, findings);
     termination::check(pod, findings);
     readiness::check(pod, findings);

@@ -132,4 +132,11 @@ rules! { PROBE_RULES:
     "The API server drops the handler or rejects the object. If the handler is one of a newer Kubernetes, \
      app-health does not know it either: the injector leaves the probe unchanged, and no rule checks the handler.",
     "Correct the name of the handler, or use a version of app-health that knows it.";
+
+    CLIENT_ADDRESS = "AH021" "client-address" Info,
+    "the application may answer certain client addresses only, and sees another one through the sidecar",
+    "Behind a sidecar, probes come from 127.0.0.6 or ::6 and not from the node. An environment variable of \
+     this container looks like a list of permitted addresses. If the path of the probe is restricted by \
+     it, the application answers 403 to a probe that kubelet alone could send, or 200 to one that it could not.",
+    "Let the path of the probe answer any client, or permit 127.0.0.6 and ::6 too.";
 }
