@@ -65,7 +65,11 @@ impl MetricsHost for Envoy<'_> {
     }
 
     fn set(&mut self, id: usize, metric: Metric<'_>, value: u64) {
-        self.filter.set_gauge(id, metric.label_values(), value);
+        let set = || self.filter.set_gauge(id, metric.label_values(), value);
+        match metric {
+            Metric::ProbeSuccess(path) => metrics::set_if_changed(path, value, set),
+            _ => set(),
+        }
     }
 }
 

@@ -2,16 +2,18 @@
 //! them with it unless the next one has touched them, so the module remembers every series while a
 //! configuration exists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use app_health_filter::host::LogLevel;
 use app_health_filter::metrics::{Definition, Family, Metric, MetricsHost};
+use probe::ProbePath;
 
 use crate::abi::{self, EnvoyConfig};
 
 /// What the configurations of this process have in common.
-static SHARED: Mutex<Shared> = Mutex::new(Shared { configurations: 0, series: BTreeSet::new() });
+static SHARED: Mutex<Shared> =
+    Mutex::new(Shared { configurations: 0, series: BTreeSet::new(), successes: BTreeMap::new() });
 
 #[derive(Debug)]
 struct Shared {
@@ -19,6 +21,8 @@ struct Shared {
     configurations: usize,
     /// Every series with labels that was defined.
     series: BTreeSet<(Family, Vec<String>)>,
+    /// What the workers have set the gauge of each prober to.
+    successes: BTreeMap<ProbePath, u64>,
 }
 
 fn shared() -> MutexGuard<'static, Shared> {
@@ -43,6 +47,7 @@ impl Drop for ConfigurationCount {
         shared.configurations = shared.configurations.saturating_sub(1);
         if shared.configurations == 0 {
             shared.series.clear();
+            shared.successes.clear();
         }
     }
 }
@@ -76,6 +81,19 @@ impl FamilyIds {
     fn id(&self, family: Family) -> usize {
         self.0.get(family as usize).copied().unwrap_or_default()
     }
+}
+
+/// Calls `set` if the gauge of a prober has another value. Envoy finds a gauge by its labels each time, which is
+/// among the most expensive parts of a probe, and most probes do not change it. The lock lasts until the
+/// gauge is set, so that the last value of all workers counts.
+pub(crate) fn set_if_changed(path: &ProbePath, value: u64, set: impl FnOnce()) {
+    let mut shared = shared();
+    match shared.successes.get_mut(path) {
+        Some(last) if *last == value => return,
+        Some(last) => *last = value,
+        None => drop(shared.successes.insert(path.clone(), value)),
+    }
+    set();
 }
 
 pub(crate) fn log(level: LogLevel, text: &str) {
