@@ -247,7 +247,7 @@ test: _leftovers _tests
     @{{ lanes }} "_unit; _unit-agent" "_it workspace; _it filter; _simulate"
     @{{ lanes }} "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native; _conformance agent; _fuzz-conformance agent"
     @{{ lanes }} "_it envoy; _it demo" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
-    @{{ lanes }} "_it load; _it-native load"
+    @{{ lanes }} "_it load; _it-native load; _load-agent"
 
 # List the tests of the last run that failed first and passed alone; --check fails if there are more than three
 [group('test')]
@@ -307,6 +307,10 @@ _it suite="all" *names:
 # A suite with the native form of the filter
 _it-native suite:
     APP_HEALTH_TEST_FILTER=native just _it "{{ suite }}"
+
+# The tests of `load` that do not concern Envoy, with probes that the agent answers
+_load-agent:
+    @APP_HEALTH_TEST_FILTER=agent just _it load flood slow_clients timeouts own_connection disconnected_clients
 
 # The tests with another version of envoy or kubernetes: ./justw it-with envoy 1.39.3, ./justw it-with kubernetes 1.35.4; names pick tests
 [group('test')]
@@ -434,7 +438,7 @@ soak *arguments: release release-control-plane _envoy
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector, vm-health, xds-proxy, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
+# Measure an area (probe, filter, agent, memory, injector, vm-health, xds-proxy, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
@@ -449,10 +453,10 @@ bench-against *arguments:
 bench-page:
     @{{ python }} benches/page.py
 
-_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-xds-proxy _bench-pages _bench-kubernetes _bench-first-run
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-pages _bench-kubernetes _bench-first-run
     @{{ python }} benches/lost_bars.py
 
-_bench-probe *arguments: _filters _envoy oracle _pilot-agent release
+_bench-probe *arguments: _filters _envoy oracle _pilot-agent release-vm
     cargo bench --locked --package benches --no-default-features --bench probe -- "$@"
 
 _bench-filter *arguments: wasm
@@ -460,6 +464,10 @@ _bench-filter *arguments: wasm
 
 _bench-agent *arguments: release _envoy
     cargo bench --locked --package benches --no-default-features --bench agent -- "$@"
+
+# Needs root, to create control groups
+_bench-memory *arguments: _filters release _envoy _pilot-agent
+    cargo bench --locked --package benches --no-default-features --bench memory -- "$@"
 
 _bench-injector *arguments: release-control-plane
     cargo bench --locked --package control-plane-tests --bench injector -- "$@"

@@ -1,4 +1,5 @@
-//! The stress tests with smaller counts. `./justw stress` runs them in full.
+//! The stress tests with smaller counts. `./justw stress` runs them in full. Those that ask for the form that the
+//! environment selects also run with the agent, see `_load-agent` in the Justfile.
 
 use stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 

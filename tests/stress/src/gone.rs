@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Limit, pod_at, until_zero};
+use super::{Limit, Served};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{connect, kubelet_request};
 use kit::net;
@@ -30,7 +30,7 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
         "/app-health/silent/readyz": {"httpGet": {"port": silent.port()}, "timeoutSeconds": 600},
         "/app-health/drips/readyz": {"httpGet": {"port": drips.port()}, "timeoutSeconds": 600},
     });
-    let pod = pod_at(name, ip, &table, Limit::Raised).await;
+    let pod = Served::start(name, ip, &table, Limit::Raised).await;
     for round in 1..=rounds {
         let mut callers = Vec::new();
         for container in ["silent", "drips"] {
@@ -54,8 +54,8 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
         for app in [&silent, &drips] {
             until("the application's connections are closed", async || app.open() == 0).await;
         }
-        until_zero(&pod.envoy, &["http.app_health.downstream_rq_active"]).await;
+        pod.until_idle(&["http.app_health.downstream_rq_active"]).await;
     }
-    pod.envoy.stop().await;
+    pod.stop().await;
     vec![Row::new("clients that disconnected", super::float(rounds * IN_FLIGHT * 2), "clients")]
 }

@@ -2,18 +2,20 @@
 //! of each, the recipe `stress` all of them. They assert behavior and never speed; figures are
 //! returned as rows.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use kit::envoy::{Envoy, Version, folder};
+use kit::envoy::{self, Envoy, Version, folder};
 use kit::plain_listener;
-use kit::pod::{Pod, with_long_timeouts};
+use kit::pod::{self, Form, Pod, with_long_timeouts};
 use kit::process::Process;
 use kit::report::Row;
+use kit::sidecar::{Builder, Sidecar};
+use kit::wait::until;
 
 pub mod drain;
 pub mod flood;
@@ -42,6 +44,80 @@ enum Limit {
     Raised,
 }
 
+/// What answers the probes of a Pod, in the form that the environment selects.
+struct Served {
+    listener: SocketAddr,
+    answering: Answering,
+}
+
+enum Answering {
+    Envoy(Envoy),
+    /// The agent, and the number of its sockets before the first client.
+    Agent(Sidecar, usize),
+}
+
+impl Served {
+    /// Starts it at `ip` with this prober table, in which a probe without `timeoutSeconds` does not time out.
+    /// The agent's limits are always the shipped ones.
+    async fn start(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Self {
+        if pod::form() != Form::Agent {
+            let Pod { listener, envoy, .. } = pod_at(name, ip, probers, limit).await;
+            return Self { listener, answering: Answering::Envoy(envoy) };
+        }
+        let table = with_long_timeouts(probers.clone()).to_string();
+        let builder = Builder::bare_again(name, ip).args(&["--probes", "agent"]);
+        let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &table);
+        let sidecar = builder.watching(SocketAddr::new(ip, 15000)).start_plain();
+        sidecar.until(503, "envoy not started").await;
+        let sockets = process(&sidecar).sockets();
+        Self { listener: envoy::probe_listener(ip), answering: Answering::Agent(sidecar, sockets) }
+    }
+
+    fn process(&self) -> Process {
+        match &self.answering {
+            Answering::Envoy(envoy) => Process::new(envoy.pid()),
+            Answering::Agent(sidecar, _) => process(sidecar),
+        }
+    }
+
+    fn log(&self) -> String {
+        match &self.answering {
+            Answering::Envoy(envoy) => envoy.log(),
+            Answering::Agent(sidecar, _) => sidecar.log(),
+        }
+    }
+
+    async fn memory(&self) -> Memory {
+        match &self.answering {
+            Answering::Envoy(envoy) => Memory::of(envoy).await,
+            Answering::Agent(sidecar, _) => {
+                let process = process(sidecar);
+                Memory { allocated: process.private_dirty(), rss: process.rss() }
+            }
+        }
+    }
+
+    /// Waits until these gauges of Envoy are 0, or until the agent has no more sockets than at its start.
+    async fn until_idle(&self, gauges: &[&str]) {
+        match &self.answering {
+            Answering::Envoy(envoy) => until_zero(envoy, gauges).await,
+            Answering::Agent(sidecar, sockets) => {
+                until("no socket is left", async || process(sidecar).sockets() <= *sockets).await;
+            }
+        }
+    }
+
+    async fn stop(self) {
+        if let Answering::Envoy(envoy) = self.answering {
+            envoy.stop().await;
+        }
+    }
+}
+
+fn process(sidecar: &Sidecar) -> Process {
+    Process::new(sidecar.pid().as_raw().unsigned_abs())
+}
+
 /// Starts a Pod at `ip` with this prober table, in which a probe without `timeoutSeconds` does not
 /// time out.
 async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
@@ -54,10 +130,10 @@ async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
     Pod { ip, listener: bootstrap.probe_address, envoy }
 }
 
-/// Envoy's memory, in bytes.
+/// Memory of what answers probes, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// The count of its allocator.
+    /// The count of Envoy's allocator, or the agent's pages that were written to.
     allocated: u64,
     /// Resident memory, which includes the VMs of filters.
     rss: u64,
@@ -82,8 +158,8 @@ impl Memory {
         assert!(self.allocated < before.allocated + FLAT, "allocated: {before:?} before, {self:?} after");
         assert!(self.rss < before.rss + FLAT_RSS, "resident: {before:?} before, {self:?} after");
         [
-            Row::new("growth of Envoy's allocated memory", kib(before.allocated, self.allocated), "KiB"),
-            Row::new("growth of Envoy's resident memory", kib(before.rss, self.rss), "KiB"),
+            Row::new("growth of allocated memory", kib(before.allocated, self.allocated), "KiB"),
+            Row::new("growth of resident memory", kib(before.rss, self.rss), "KiB"),
         ]
     }
 }

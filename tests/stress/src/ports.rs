@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::{Limit, pod_at};
+use super::{Limit, Served};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, kubelet_request};
 use kit::net;
@@ -30,7 +30,7 @@ pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
     };
     let table: Map<String, Value> =
         (0..PROBERS).map(|number| (format!("/app-health/app-{number}/readyz"), prober(number))).collect();
-    let pod = pod_at(name, ip, &table.into(), Limit::Shipped).await;
+    let pod = Served::start(name, ip, &table.into(), Limit::Shipped).await;
     let sources: Vec<IpAddr> = (0..SOURCES).map(|_| net::loopback()).collect();
     let requests: Vec<Vec<u8>> = (0..PROBERS)
         .map(|number| kubelet_request(pod.listener, &format!("/app-health/app-{number}/readyz")))
@@ -44,12 +44,12 @@ pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
             ask(Some(sources[place / 4 % sources.len()]), pod.listener, &requests[place % requests.len()])
         })
         .await;
-    assert_eq!(tally.of(200), total, "{tally:?}\n{}", pod.envoy.log());
+    assert_eq!(tally.of(200), total, "{tally:?}\n{}", pod.log());
     // The application may accept a TCP connection after Envoy has already responded to the probe.
     until("every probe has a connection", async || app.connections() >= total).await;
     assert_eq!(app.connections(), total, "one connection for each probe");
     assert_eq!(app.requests(), total.div_ceil(2), "one request for each httpGet");
-    pod.envoy.stop().await;
+    pod.stop().await;
     vec![
         Row::new("probes", super::float(total), "probes"),
         Row::new("probes a second", tally.rate(), "1/s"),

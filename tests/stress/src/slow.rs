@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
-use super::{Limit, millis, pod_at};
+use super::{Limit, Served, millis};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
-use kit::wait::{self, until};
+use kit::wait;
 
 /// Number of concurrent slow clients, below the usual limit of file descriptors.
 const AT_ONCE: u64 = 800;
@@ -27,7 +27,7 @@ pub async fn run(name: &str, callers: u64) -> Vec<Row> {
     let ip = net::loopback();
     let app = CountedApp::start(ip, Habit::status(200));
     let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}});
-    let pod = pod_at(name, ip, &table, Limit::Shipped).await;
+    let pod = Served::start(name, ip, &table, Limit::Shipped).await;
     let request = kubelet_request(pod.listener, "/app-health/app/readyz");
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     let mut left = callers;
@@ -40,12 +40,9 @@ pub async fn run(name: &str, callers: u64) -> Vec<Row> {
         assert_eq!(probed.of(200), probes.total, "{probed:?}");
         slowest.0 = cut.into_iter().fold(slowest.0, Duration::max);
         slowest.1 = slowest.1.max(probed.slowest);
-        until("no connection is left", async || {
-            pod.envoy.stat("http.app_health.downstream_cx_active").await == Some(0)
-        })
-        .await;
+        pod.until_idle(&["http.app_health.downstream_cx_active"]).await;
     }
-    pod.envoy.stop().await;
+    pod.stop().await;
     vec![
         Row::new("clients that were disconnected", super::float(callers), "clients"),
         Row::new("longest time until one was disconnected", millis(slowest.0), "ms"),

@@ -3,11 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Limit, Memory, pod_at, until_zero};
+use super::{Limit, Served};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, kubelet_request};
 use kit::net;
-use kit::process::Process;
 use kit::report::Row;
 use kit::wait::until;
 
@@ -49,7 +48,7 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let probers = || std::iter::repeat_n(&four, FOURS).flatten();
     let table: Map<String, Value> =
         (0..).zip(probers()).map(|(number, prober)| (path(number), prober.clone())).collect();
-    let pod = pod_at(name, ip, &table.into(), Limit::Raised).await;
+    let pod = Served::start(name, ip, &table.into(), Limit::Raised).await;
     let count = u64::try_from(probers().count()).expect("a few");
     let requests: Vec<Vec<u8>> =
         (0..count).map(|number| kubelet_request(pod.listener, &path(number))).collect();
@@ -63,8 +62,8 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
                 ask(None, pod.listener, &requests[place])
             })
             .await;
-        assert_eq!(tally.of(504), total, "{tally:?}\n{}", pod.envoy.log());
-        until_zero(&pod.envoy, GAUGES).await;
+        assert_eq!(tally.of(504), total, "{tally:?}\n{}", pod.log());
+        pod.until_idle(GAUGES).await;
         for app in [&silent, &drips, &redirects] {
             until("no connection of an application is open", async || app.open() == 0).await;
         }
@@ -73,15 +72,15 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     // The highest number of probes in flight comes first, so that one-time allocations have
     // happened.
     load(total.min(count * IN_FLIGHT)).await;
-    let process = Process::new(pod.envoy.pid());
-    let (before, sockets) = (Memory::of(&pod.envoy).await, process.sockets());
+    let process = pod.process();
+    let (before, sockets) = (pod.memory().await, process.sockets());
     let tally = load(total).await;
     until("no socket is left", async || process.sockets() <= sockets).await;
     let mut rows = vec![
         Row::new("timeouts", super::float(total), "probes"),
         Row::new("slowest probe with a timeout of 1 s", super::millis(tally.slowest), "ms"),
     ];
-    rows.extend(Memory::of(&pod.envoy).await.is_flat_since(before));
-    pod.envoy.stop().await;
+    rows.extend(pod.memory().await.is_flat_since(before));
+    pod.stop().await;
     rows
 }
