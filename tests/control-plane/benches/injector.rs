@@ -33,6 +33,8 @@ const ROUNDS: u32 = 10;
 /// Reviews in a round.
 const REVIEWS: u32 = 400;
 const DEPLOYMENTS: u32 = 1000;
+/// The length of a large stream, in bytes.
+const LARGE: usize = 50 << 20;
 const MIB: f64 = 1_048_576.0;
 /// How many times as long as the echo server a review may take. The ratio of p50 was 10.2 to 10.3 in
 /// runs in which its absolute value varied by a fifth.
@@ -50,6 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = runtime.block_on(reviews(&mut quiet))?;
     rows.push(runtime.block_on(quiet.round(async || stream()))?);
     rows.push(runtime.block_on(quiet.round(async || linted()))?);
+    rows.extend(large_streams()?);
     rows.extend(quiet.rows());
     let file = report::write(&workspace().join("target"), "injector", &rows)?;
     println!("{}\n\n{NOTES}\n{}\n{}", report::table(&rows), quiet.summary(), file.display());
@@ -229,6 +232,45 @@ fn stream() -> Result<Row, Box<dyn Error>> {
 fn linted() -> Result<Row, Box<dyn Error>> {
     let best = run("lint")?;
     Ok(Row::new("1,000 Deployments with findings through `app-health lint`", best, "s").at_most(1.0))
+}
+
+/// Returns how much longer a command needs for ten times as many documents of each kind.
+fn large_streams() -> Result<Vec<Row>, Box<dyn Error>> {
+    let deployments = deployments();
+    let config_map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
+        "data": {"text": "line of text\n".repeat(20_000)},
+    });
+    let config_map = format!("---\n{}", injector::yaml::text(&config_map));
+    let mut rows = Vec::new();
+    for (kind, documents) in [
+        ("Deployments", deployments.as_str()),
+        ("ConfigMaps", &config_map),
+        ("empty documents", "--- {}\n"),
+        ("JSON documents", "{\"kind\": \"Other\"}\n"),
+    ] {
+        for command in ["inject", "lint"] {
+            let [small, large] = [LARGE / 10, LARGE].map(|bytes| time_of(command, documents, bytes));
+            let name = format!("50 MiB of {kind} / 5 MiB, `app-health {command}`");
+            rows.push(Row::new(name, large? / small?, "ratio").at_most(15.0));
+        }
+    }
+    Ok(rows)
+}
+
+/// Runs a command with these documents, repeated up to this many bytes. Returns its duration in seconds.
+fn time_of(command: &str, documents: &str, bytes: usize) -> Result<f64, Box<dyn Error>> {
+    let file = kit::envoy::folder("bench-streams").join("stream.yaml");
+    std::fs::write(&file, documents.repeat(bytes / documents.len()))?;
+    let started = Instant::now();
+    let mut process = Command::new(kit::agent::binary_of("app-health"));
+    process.arg(command).stdin(std::fs::File::open(&file)?).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = process.status()?;
+    // `lint` exits with 1 if it has findings.
+    if status.code().is_none_or(|code| code > 1) {
+        return Err(format!("{command} of {bytes} bytes: {status}").into());
+    }
+    Ok(started.elapsed().as_secs_f64())
 }
 
 /// Runs a command three times with all Deployments as its input. Returns the shortest duration in
