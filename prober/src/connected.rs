@@ -5,7 +5,9 @@ use probe::{Reason, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::http1;
+#[cfg(feature = "tls")]
 use crate::http2::get;
+#[cfg(feature = "tls")]
 pub use crate::http2::get::Unanswered;
 pub use crate::http2::grpc::{Call, Checked, Failed, check};
 
@@ -34,10 +36,11 @@ pub async fn http1_head<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(Head { status: response.status, location: response.location })
 }
 
-/// Like [`http1_head`], over HTTP/2.
+/// Like [`http1_head`], over HTTP/2, which is only spoken over TLS.
 ///
 /// # Errors
 /// [`Unanswered::Unprocessed`] if the request may be sent again on another connection.
+#[cfg(feature = "tls")]
 pub async fn http2_head<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     request: &Request,

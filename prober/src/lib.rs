@@ -6,7 +6,6 @@
 //! probes, each within its timeout; `ended` defines the result. `connected` has the requests without these
 //! kinds, for the probes of virtual machines.
 
-#[cfg(feature = "tls")]
 pub mod connected;
 mod dial;
 mod ended;

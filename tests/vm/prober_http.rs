@@ -126,8 +126,8 @@ async fn requests_and_redirects() {
         let seen = app.seen();
         assert_eq!(seen.len() - connections, requests, "{path}");
         for seen in &seen[connections..] {
-            let agent = format!("user-agent: app-health-agent/{}", env!("CARGO_PKG_VERSION"));
-            let lines = ["host: payments.local", &agent, "accept: */*", "x-api: secret", "connection: close"];
+            let agent = format!("User-Agent: app-health-agent/{}", env!("CARGO_PKG_VERSION"));
+            let lines = ["Host: payments.local", &agent, "Accept: */*", "X-Api: secret", "Connection: close"];
             assert_eq!(seen.headers(), lines, "{path}");
         }
         connections = seen.len();

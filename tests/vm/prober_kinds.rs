@@ -10,7 +10,7 @@ use crate::prober_support::{AgentConfig, TIMEOUT, single_failure_probe, verdict_
 
 #[tokio::test]
 async fn tcp_and_grpc() {
-    const BROKEN: &str = "BadResponse: the health response is missing or malformed";
+    const BROKEN: &str = "BadResponse: not a valid gRPC health response";
     let answers = [
         (GrpcAnswer::serving(1), "Healthy"),
         (GrpcAnswer::serving(2), "GrpcNotServing: gRPC health status NOT_SERVING"),
@@ -22,7 +22,7 @@ async fn tcp_and_grpc() {
         (GrpcAnswer { trailers: Vec::new(), ..GrpcAnswer::serving(1) }, BROKEN),
         (
             GrpcAnswer { headers: vec![("content-type", "text/html")], ..GrpcAnswer::serving(1) },
-            "BadResponse: not a gRPC response",
+            "BadResponse: not a valid gRPC health response",
         ),
     ];
     let checks = answers.into_iter().enumerate().map(async |(index, (answer, expected))| {
@@ -47,7 +47,7 @@ async fn tcp_and_grpc() {
             "grpc-http1",
             "grpc",
             answer("HTTP/1.1 400 Bad Request\r\n\r\n"),
-            "BadResponse: not a gRPC response",
+            "BadResponse: not a valid gRPC health response",
         ),
         (
             "grpc-closes",

@@ -51,7 +51,7 @@ pub(super) async fn probe(targets: &[Target], service: &str, timeout: Duration) 
             Err(Failed::Connection(Reason::Closed) | Failed::Call(Reason::Closed)) => {
                 return Err(target::broken_off());
             }
-            Err(Failed::Connection(_) | Failed::Call(_)) => return Err(bad("not a gRPC response")),
+            Err(Failed::Connection(_) | Failed::Call(_)) => return Err(invalid()),
         }
     }
 }
@@ -70,12 +70,12 @@ fn evaluate(checked: Checked) -> Result<(), Unhealthy> {
         Reason::GrpcNotServing => not_serving("NOT_SERVING"),
         Reason::GrpcServiceUnknown => not_serving("SERVICE_UNKNOWN"),
         Reason::GrpcUnknown => not_serving("UNKNOWN"),
-        _ => Err(bad("the health response is missing or malformed")),
+        _ => Err(invalid()),
     }
 }
 
-fn bad(text: &str) -> Unhealthy {
-    Unhealthy::new(HealthReason::BadResponse, text)
+fn invalid() -> Unhealthy {
+    Unhealthy::new(HealthReason::BadResponse, "not a valid gRPC health response")
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ fn every_result() {
         (Reason::GrpcError, Some(14), Err((GrpcStatus, "gRPC status 14 UNAVAILABLE"))),
         (Reason::GrpcError, Some(99), Err((GrpcStatus, "gRPC status 99 (unknown code)"))),
         (Reason::GrpcError, Some(-1), Err((GrpcStatus, "gRPC status -1 (unknown code)"))),
-        (Reason::GrpcError, Some(0), Err((BadResponse, "the health response is missing or malformed"))),
-        (Reason::GrpcError, None, Err((BadResponse, "the health response is missing or malformed"))),
+        (Reason::GrpcError, Some(0), Err((BadResponse, "not a valid gRPC health response"))),
+        (Reason::GrpcError, None, Err((BadResponse, "not a valid gRPC health response"))),
     ] {
         let found = evaluate(Checked { reason, status });
         let found = found.map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()));
