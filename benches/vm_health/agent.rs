@@ -18,6 +18,9 @@ use crate::{Failure, millis, say};
 /// Limit for the stream to be established and the probe to be healthy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Time after which the agent asks less often for an Envoy that does not run. Until then, that is most of its CPU
+/// time.
+const STARTED: Duration = Duration::from_secs(12);
 /// Limit for a new configuration to take effect.
 const RECONFIGURED: Duration = Duration::from_secs(6);
 
@@ -40,7 +43,7 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
         }
         sleep(Duration::from_millis(50)).await;
     }
-    sleep(Duration::from_secs(3)).await;
+    sleep(STARTED).await;
     let process = Process::new(machine.pid().as_raw().unsigned_abs());
     let (probes, before) = (machine.application.probes().len(), process.cpu());
     sleep(span).await;
