@@ -1,17 +1,22 @@
 //! Tests of probes that the agent answers itself, and that all forms answer alike.
 
 use std::net::{IpAddr, SocketAddr};
+use std::process::Stdio;
 
 use kit::app::{App, Step, answer};
 use kit::caller::{self, Answer};
 use kit::envoy::{self, Version};
 use kit::load::{ask, kubelet_request};
 use kit::net;
+use kit::oracle::{self, Oracle, ProbeResult, Question};
 use kit::pod::{self, Pod, with_long_timeouts};
+use kit::reserved_port::ReservedPort;
 use kit::sidecar::{Builder, Sidecar};
 use kit::wait;
 use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
 
 use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 
@@ -32,6 +37,61 @@ async fn alone(builder: Builder, table: &Value) -> Sidecar {
     let sidecar = builder.watching(admin).start_plain();
     sidecar.until(503, "envoy not started").await;
     sidecar
+}
+
+/// A TLS server of Go, which may be restricted to what only Go's client accepts.
+struct TlsServer {
+    address: SocketAddr,
+    _child: Child,
+}
+
+impl TlsServer {
+    async fn start(ip: IpAddr, [version, suite, curve, key]: [&str; 4]) -> Self {
+        let reserved = ReservedPort::new(ip);
+        let address = reserved.address;
+        let mut command = Command::new(oracle::binary());
+        command.args(["tls-server", &address.to_string(), version, suite, curve, key]);
+        let mut child = command.stdout(Stdio::null()).kill_on_drop(true).spawn().expect("the server starts");
+        wait::until("the server listens", async || {
+            assert_eq!(child.try_wait().expect("a child"), None, "the server exits");
+            TcpStream::connect(address).await.is_ok()
+        })
+        .await;
+        Self { address, _child: child }
+    }
+}
+
+/// The differences in TLS that docs/answers.md names, and servers at their limits that both accept.
+#[tokio::test]
+async fn tls_servers_that_only_gos_client_accepts() {
+    let builder = Builder::bare("probes-tls");
+    let oracle = Oracle::start();
+    let (mut servers, mut table) = (Vec::new(), serde_json::Map::new());
+    let rows = [
+        (["1.2", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "any", "RSA"], 200),
+        (["1.2", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "P-256", "P-256"], 200),
+        (["1.2", "any", "X25519", "Ed25519"], 200),
+        (["1.3", "any", "P-256", "P-521"], 200),
+        (["1.2", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "any", "RSA"], 525),
+        (["1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "any", "P-256"], 525),
+        (["1.3", "any", "P-521", "RSA"], 525),
+        (["1.2", "any", "P-521", "RSA"], 525),
+    ];
+    for (number, (restrictions, _)) in rows.iter().enumerate() {
+        let server = TlsServer::start(builder.ip, *restrictions).await;
+        let get = json!({"port": server.address.port(), "scheme": "HTTPS"});
+        table.insert(format!("/app-health/s{number}/readyz"), json!({"httpGet": get, "timeoutSeconds": 60}));
+        servers.push(server);
+    }
+    let sidecar = alone(builder, &table.into()).await;
+    let listener = envoy::probe_listener(sidecar.ip);
+    for (number, (restrictions, status)) in rows.iter().enumerate() {
+        let get = json!({"httpGet": {"port": servers[number].address.port(), "scheme": "HTTPS"}});
+        let direct = oracle.ask(Question::once(sidecar.ip, wait::timeout(), get)).await.expect("an answer");
+        assert_eq!(direct.result, ProbeResult::Success, "{restrictions:?}: {}", direct.output);
+        let answer = caller::probe(listener, &format!("/app-health/s{number}/readyz")).await;
+        assert_eq!(answer.status, *status, "{restrictions:?}: {}", answer.text());
+    }
 }
 
 /// A liveness probe must not restart an application because of its Envoy.

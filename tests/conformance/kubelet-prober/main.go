@@ -25,7 +25,11 @@ func main() {
 	klog.SetLogger(logr.Discard())
 	log.SetOutput(io.Discard)
 	err := checkVersion()
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(os.Args) > 1 && os.Args[1] == "tls-server":
+		err = serveTLS(os.Args[2:])
+	default:
 		err = serve(os.Stdin, os.Stdout)
 	}
 	if err != nil {

@@ -138,7 +138,11 @@ impl Oracle {
     }
 }
 
-fn binary() -> PathBuf {
+/// Returns the path of the prober, which can also serve TLS: `tls-server ADDRESS VERSION SUITE CURVE KEY`.
+///
+/// # Panics
+/// If it is not built.
+pub fn binary() -> PathBuf {
     let path = workspace().join("target/kubelet-prober/kubelet-prober");
     assert!(path.is_file(), "{} is missing: run ./justw oracle", path.display());
     path

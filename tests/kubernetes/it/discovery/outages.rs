@@ -187,7 +187,7 @@ kind: FlowSchema
 metadata: {name: throttled}
 spec:
   priorityLevelConfiguration: {name: throttled}
-  matchingPrecedence: 1
+  matchingPrecedence: 2
   rules:
   - subjects:
     - {kind: User, user: {name: "system:serviceaccount:app-health-system:app-health-discovery"}}
