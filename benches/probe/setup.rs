@@ -66,6 +66,8 @@ impl Setup {
         ];
         let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
         let builder = Builder::bare("agent").instance_ip(applications).args(&["--probes", "agent"]);
+        // The node has no rate limit, as the Envoys of the benchmark have none.
+        let builder = builder.args(&["--node-ip", "127.0.0.1"]);
         let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &probers.to_string());
         let agent = builder.watching(admin.address).start_plain();
         agent.until(200, "ready").await;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::replica::Replica;
 use super::steps::DISCONNECT_GRACE;
-use super::{Fixture, set};
+use super::{Fixture, NAMESPACE, set};
 use crate::wait_until;
 
 pub(super) fn frozen(fixture: &mut Fixture) {
@@ -138,9 +138,14 @@ pub(super) fn throttled(fixture: &mut Fixture) {
                 && line.contains("flow_schema=\"throttled\"")
         })
     };
+    // The priority level is in force some time after it was created.
+    wait_until("the API server rejects requests", || {
+        let request = ["get", "workloadgroups", "-n", NAMESPACE, "--request-timeout=1s"];
+        fixture.cluster.kubectl_as("discovery", &request, "");
+        rejected()
+    });
     let generation = agents[0].report(false);
     wait_until("endpoint removed without the API server", || fixture.a().endpoints() == set(&[stays]));
-    wait_until("the API server rejects requests", rejected);
     assert_ne!(agents[0].acknowledged(), Some(generation), "nothing is stored");
     assert_eq!(fixture.b().endpoints(), both, "this replica has not heard of the report");
     fixture.cluster.kubectl_ok(&["delete", "flowschema,prioritylevelconfiguration", "throttled"], "");
