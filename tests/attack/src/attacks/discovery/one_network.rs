@@ -34,7 +34,10 @@ pub(super) async fn run(phases: Phases, mut done: impl FnMut(Measurement)) -> Re
     let folder = envoy::folder("attack-discovery-ipv6");
     let authority = Authority::new();
     let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
-    let mut discovery = Discovery::at(network::server(), &folder, &documents(SIZE.services)).tls(&files);
+    // The port in plaintext is not a loopback address here; nothing connects to it.
+    let discovery =
+        Discovery::at(network::server(), &folder, &documents(SIZE.services)).flags(&["--insecure"]);
+    let mut discovery = discovery.tls(&files);
     discovery.start().await?;
     let settings = FleetSettings {
         server: discovery.secure(),
