@@ -10,8 +10,8 @@ use nix::unistd::{getegid, geteuid};
 
 /// The address of servers that listen on IPv6.
 const SERVER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xa77b, 0, 0, 0, 0, 0, 1);
-/// The address of honest clients of these.
-const HONEST: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xa77c, 0, 0, 0, 0, 0, 1);
+/// The first 32 bits of the addresses of honest clients.
+const HONEST: u128 = 0xfd00_a77c << 96;
 /// The first 64 bits of the addresses of a hostile client.
 const HOSTILE: u128 = 0xfd00_a77a << 96;
 
@@ -35,9 +35,9 @@ pub fn enter() -> Result<(), String> {
     }
     ip("link set lo up")?;
     ip(&format!("-6 address add {SERVER}/128 dev lo nodad"))?;
-    ip(&format!("-6 address add {HONEST}/128 dev lo nodad"))?;
+    ip(&format!("-6 route add local {}/32 dev lo", Ipv6Addr::from_bits(HONEST)))?;
     ip(&format!("-6 route add local {}/64 dev lo", Ipv6Addr::from_bits(HOSTILE)))?;
-    // A client may use an address of the network that is not on an interface.
+    // A client may use an address of these networks that is not on an interface.
     write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1")
 }
 
@@ -46,9 +46,10 @@ pub fn server() -> IpAddr {
     SERVER.into()
 }
 
-/// Returns the address of honest clients of [`server`].
+/// Returns an address of an honest client of [`server`], in a network that no other one has.
 pub fn honest() -> IpAddr {
-    HONEST.into()
+    let network = u128::from(fastrand::u32(..)) << 64;
+    Ipv6Addr::from_bits(HONEST | network | 1).into()
 }
 
 /// Returns random addresses of one IPv6 network with a prefix of 64 bits.

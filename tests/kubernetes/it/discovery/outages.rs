@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::replica::Replica;
 use super::steps::DISCONNECT_GRACE;
-use super::{Fixture, NAMESPACE, set};
+use super::{Fixture, set};
 use crate::wait_until;
 
 pub(super) fn frozen(fixture: &mut Fixture) {
@@ -117,88 +117,6 @@ pub(super) fn restarted(fixture: &mut Fixture) {
         fixture.entry("payments-10.0.7.1").is_none() && fixture.entry("payments-10.0.7.2").is_none()
     });
 }
-
-/// The API server rejects every request of the replicas because of its priority levels.
-pub(super) fn throttled(fixture: &mut Fixture) {
-    let (flips, stays) = ("10.0.11.1", "10.0.11.2");
-    let agents = [flips, stays].map(|ip| {
-        let agent = fixture.a().connect("payments", "", ip);
-        let generation = agent.report(true);
-        wait_until("acknowledged", || agent.acknowledged() == Some(generation));
-        agent
-    });
-    let both = set(&[flips, stays]);
-    wait_until("served", || fixture.b().endpoints() == both);
-    fixture.cluster.apply(THROTTLE);
-    // Requests of nobody else are rejected.
-    let rejected = || {
-        let (metrics, _) = fixture.cluster.kubectl_ok(&["get", "--raw", "/metrics"], "");
-        metrics.lines().any(|line| {
-            line.starts_with("apiserver_flowcontrol_rejected_requests_total")
-                && line.contains("flow_schema=\"throttled\"")
-        })
-    };
-    // The priority level is in force some time after it was created.
-    wait_until("the API server rejects requests", || {
-        let request = ["get", "workloadgroups", "-n", NAMESPACE, "--request-timeout=1s"];
-        fixture.cluster.kubectl_as("discovery", &request, "");
-        rejected()
-    });
-    let generation = agents[0].report(false);
-    wait_until("endpoint removed without the API server", || fixture.a().endpoints() == set(&[stays]));
-    assert_ne!(agents[0].acknowledged(), Some(generation), "nothing is stored");
-    assert_eq!(fixture.b().endpoints(), both, "this replica has not heard of the report");
-    fixture.cluster.kubectl_ok(&["delete", "flowschema,prioritylevelconfiguration", "throttled"], "");
-    // A replica whose Lease was half over has ended their streams.
-    let [flipped, other] = agents;
-    let (flipped, generation) = match flipped.closed() {
-        None => (flipped, generation),
-        Some(_) => {
-            let again = fixture.a().connect("payments", "", flips);
-            let generation = again.report(false);
-            (again, generation)
-        }
-    };
-    let other = match other.closed() {
-        None => other,
-        Some(_) => {
-            let again = fixture.a().connect("payments", "", stays);
-            again.report(true);
-            again
-        }
-    };
-    wait_until("acknowledged", || flipped.acknowledged() == Some(generation));
-    wait_until("removed on the other replica", || fixture.b().endpoints() == set(&[stays]));
-    flipped.close();
-    other.close();
-    wait_until("gone", || fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty());
-}
-
-/// A priority level without any request in flight, and no queue, for the replicas.
-const THROTTLE: &str = r#"
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: PriorityLevelConfiguration
-metadata: {name: throttled}
-spec:
-  type: Limited
-  limited:
-    nominalConcurrencyShares: 0
-    lendablePercent: 0
-    borrowingLimitPercent: 0
-    limitResponse: {type: Reject}
----
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: FlowSchema
-metadata: {name: throttled}
-spec:
-  priorityLevelConfiguration: {name: throttled}
-  matchingPrecedence: 2
-  rules:
-  - subjects:
-    - {kind: User, user: {name: "system:serviceaccount:app-health-system:app-health-discovery"}}
-    resourceRules:
-    - {verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]}
-"#;
 
 /// The number of trials of [`lost_by_one_replica`], which is 1 by default.
 const TRIALS: &str = "APP_HEALTH_TEST_TRIALS";

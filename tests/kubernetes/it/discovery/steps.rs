@@ -14,7 +14,7 @@ use crate::wait_until;
 /// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut Fixture));
 
-pub(crate) const STEPS: [Step; 15] = [
+pub(crate) const STEPS: [Step; 14] = [
     ("manifests are accepted and grant only the necessary permissions", apply_manifests),
     ("two replicas become ready", ready),
     ("an agent registers and every replica serves its endpoint", registered),
@@ -26,7 +26,6 @@ pub(crate) const STEPS: [Step; 15] = [
     ("write conflicts lose no change of any client", conflicts::conflicting_writes),
     ("the API server freezes for a minute", outages::frozen),
     ("the API server is killed", outages::restarted),
-    ("the API server answers 429", outages::throttled),
     ("a replica loses the API server", outages::lost_by_one_replica),
     ("a replica is killed", outages::killed),
     ("a replica terminates", outages::terminated),
