@@ -14,6 +14,20 @@ pub(crate) enum Stream {
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// An application without TCP_NODELAY sends its response only after its settings or session tickets are
+    /// acknowledged. The kernel delays that by 40 ms, because the request was sent before they arrived.
+    fn acknowledge_at_once(&self) {
+        let socket = match self {
+            Self::Plaintext(stream) => stream,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        // Only the time until the response depends on it.
+        let _ = socket.set_quickack(true);
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
         match self.get_mut() {
@@ -40,11 +54,16 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        match self.get_mut() {
+        let stream = self.get_mut();
+        let flushed = match stream {
             Self::Plaintext(stream) => Pin::new(stream).poll_flush(context),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        };
+        if flushed.is_ready() {
+            stream.acknowledge_at_once();
         }
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
