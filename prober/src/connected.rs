@@ -2,7 +2,6 @@
 //! those of kubelet.
 
 use probe::{Reason, Request};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::http1;
 #[cfg(feature = "tls")]
@@ -10,6 +9,8 @@ use crate::http2::get;
 #[cfg(feature = "tls")]
 pub use crate::http2::get::Unanswered;
 pub use crate::http2::grpc::{Call, Checked, Failed, check};
+use crate::response::Response;
+pub use crate::stream::Stream;
 
 /// How often a request is sent that the application refuses to process. Go's client does not count.
 pub const ATTEMPTS: u32 = 50;
@@ -22,18 +23,19 @@ pub struct Head {
     pub location: Option<Vec<u8>>,
 }
 
+impl<B> From<Response<B>> for Head {
+    fn from(Response { status, location, .. }: Response<B>) -> Self {
+        Self { status, location }
+    }
+}
+
 /// Sends a request over HTTP/1.1 and reads the head of the final response. `user_agent` counts if the request
 /// has none.
 ///
 /// # Errors
 /// [`Reason::Protocol`] for a response that Go's client rejects, and [`Reason::Closed`] for one that breaks off.
-pub async fn http1_head<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
-    request: &Request,
-    user_agent: &[u8],
-) -> Result<Head, Reason> {
-    let response = http1::send(stream, request, user_agent).await?;
-    Ok(Head { status: response.status, location: response.location })
+pub async fn http1_head(stream: &mut Stream, request: &Request, user_agent: &[u8]) -> Result<Head, Reason> {
+    Ok(http1::send(stream, request, user_agent).await?.into())
 }
 
 /// Like [`http1_head`], over HTTP/2, which is only spoken over TLS.
@@ -41,11 +43,10 @@ pub async fn http1_head<S: AsyncRead + AsyncWrite + Unpin>(
 /// # Errors
 /// [`Unanswered::Unprocessed`] if the request may be sent again on another connection.
 #[cfg(feature = "tls")]
-pub async fn http2_head<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
+pub async fn http2_head(
+    stream: &mut Stream,
     request: &Request,
     user_agent: &[u8],
 ) -> Result<Head, Unanswered> {
-    let response = get::send(stream, request, user_agent).await?;
-    Ok(Head { status: response.status, location: response.location })
+    Ok(get::send(stream, request, user_agent).await?.into())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use probe::Reason;
 use probe::grpc_health::request_message;
-use prober::connected::{Call, Checked, Failed, check};
+use prober::connected::{Call, Checked, Failed, Stream, check};
 use workload_health::{HealthReason, Unhealthy};
 
 use super::http::USER_AGENT;
@@ -45,7 +45,8 @@ pub(super) async fn probe(targets: &[Target], service: &str, timeout: Duration) 
     };
     let mut is_retry = false;
     loop {
-        match check(target::connect(targets).await?, call, is_retry).await {
+        let stream = Stream::Plaintext(target::connect(targets).await?);
+        match check(stream, call, is_retry).await {
             Ok(checked) => return evaluate(checked),
             Err(Failed::Unprocessed) => is_retry = true,
             Err(Failed::Connection(Reason::Closed) | Failed::Call(Reason::Closed)) => {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use probe::url::Url;
 use probe::{HttpGet, Reason, Redirect, Request, Scheme};
-use prober::connected::{ATTEMPTS, Head, Unanswered, http1_head, http2_head};
+use prober::connected::{ATTEMPTS, Head, Stream, Unanswered, http1_head, http2_head};
 use tokio_rustls::TlsConnector;
 use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
 
@@ -84,12 +84,12 @@ async fn send(
     tls: Option<(&TlsConnector, &str)>,
 ) -> Result<Head, Unhealthy> {
     let Some((connector, host)) = tls else {
-        let stream = target::connect(targets).await?;
-        return http1_head(stream, request, USER_AGENT.as_bytes()).await.map_err(without_response);
+        let mut stream = Stream::Plaintext(target::connect(targets).await?);
+        return http1_head(&mut stream, request, USER_AGENT.as_bytes()).await.map_err(without_response);
     };
     for _ in 0..ATTEMPTS {
-        let mut stream = tls::handshake(connector, target::connect(targets).await?, host).await?;
-        let sent = if tls::is_h2(&stream) {
+        let (mut stream, is_http2) = tls::handshake(connector, target::connect(targets).await?, host).await?;
+        let sent = if is_http2 {
             http2_head(&mut stream, request, USER_AGENT.as_bytes()).await
         } else {
             let sent = http1_head(&mut stream, request, USER_AGENT.as_bytes()).await;
