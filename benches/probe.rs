@@ -13,6 +13,8 @@ mod client;
 mod deadlines;
 #[path = "probe/kinds.rs"]
 mod kinds;
+#[path = "probe/pace.rs"]
+mod pace;
 #[path = "probe/rounds.rs"]
 mod rounds;
 #[path = "probe/route.rs"]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/app-health/app/readyz";
 const READY: &str = "/healthz/ready";
-/// Name of the plain listener's port.
+/// The port of the plain listener.
 const PLAIN: u16 = 8000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

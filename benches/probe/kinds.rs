@@ -13,6 +13,7 @@ use kit::quiet_rounds::QuietRounds;
 use kit::report::{Row, median, median_ratio};
 use serde_json::{Value, json};
 
+use crate::pace::BLOCK;
 use crate::route::{Route, Target};
 use crate::setup::Setup;
 
@@ -31,8 +32,6 @@ const ROUTES: [Route; 7] = [
 /// Places in the list of routes.
 const DIRECT: usize = 0;
 const PILOT_AGENT: usize = 1;
-/// Probes of each kind and route in a round.
-const PROBES: u32 = 100;
 /// Kubelet's deadline: one second more than the declared timeout.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -94,6 +93,7 @@ async fn round(setup: &Setup, first: usize) -> Result<Medians> {
                 }
                 None => (setup.applications, direct.clone()),
             };
+            setup.pace.wait(ROUTES[place]).await;
             medians[place] = ask(setup, ip, handler).await?;
         }
     }
@@ -131,9 +131,9 @@ fn bar(route: Route, kind: &str) -> f64 {
 
 /// Sends probes in sequence and returns the median of their durations in microseconds.
 async fn ask(setup: &Setup, ip: IpAddr, handler: Value) -> Result<f64> {
-    let question = Question { repeat: PROBES, ..Question::once(ip, TIMEOUT, handler.clone()) };
+    let question = Question { repeat: BLOCK, ..Question::once(ip, TIMEOUT, handler.clone()) };
     let answer = setup.oracle.ask(question).await.map_err(Error::other)?;
-    if answer.results != [(ProbeResult::Success, u64::from(PROBES))].into() {
+    if answer.results != [(ProbeResult::Success, u64::from(BLOCK))].into() {
         return Err(Error::other(format!("{ip} {handler}: {:?}, {}", answer.results, answer.output)));
     }
     let micros: Vec<f64> = answer.latencies.iter().map(|latency| latency.as_secs_f64() * 1e6).collect();

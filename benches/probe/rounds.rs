@@ -7,11 +7,9 @@ use kit::quiet_rounds::QuietRounds;
 use kit::report::{median, quantile};
 
 use crate::client::Client;
+use crate::pace::BLOCK;
 use crate::route::{MeasuredProcess, Route};
 use crate::setup::{Setup, WARM_UP};
-
-/// Probes in a block; short blocks make other load of the machine affect all routes alike.
-const BLOCK: u32 = 100;
 
 /// Cost of one route in one round, in microseconds.
 #[derive(Clone, Debug)]
@@ -36,8 +34,11 @@ pub(crate) async fn measure(
     quiet: &mut QuietRounds,
     (rounds, probes): (u32, u32),
 ) -> Result<Vec<Cost>> {
-    for (_, target) in &setup.routes {
-        client.ask(setup, target, WARM_UP).await?;
+    for (route, target) in &setup.routes {
+        for _ in 0..WARM_UP / BLOCK {
+            setup.pace.wait(*route).await;
+            client.ask(setup, target, BLOCK).await?;
+        }
     }
     let mut costs = Vec::new();
     for (_, first) in (0..rounds).zip((0..setup.routes.len()).cycle()) {
@@ -54,8 +55,10 @@ async fn round(setup: &Setup, client: Client, first: usize, probes: u32) -> Resu
     let blocks = probes.div_ceil(BLOCK);
     for _ in 0..blocks {
         for route in (first..routes).chain(0..first) {
+            let (name, target) = &setup.routes[route];
+            setup.pace.wait(*name).await;
             let before = cpu(setup);
-            latencies[route].extend(client.ask(setup, &setup.routes[route].1, BLOCK).await?);
+            latencies[route].extend(client.ask(setup, target, BLOCK).await?);
             for ((spent, before), after) in spent[route].iter_mut().zip(before).zip(cpu(setup)) {
                 *spent += after.saturating_sub(before);
             }

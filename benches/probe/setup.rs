@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
 use crate::kinds::Kinds;
+use crate::pace::Pace;
 use crate::route::{MeasuredProcess, Route, Target};
 
 /// Number of probers of an application that does not answer in time.
@@ -31,6 +32,7 @@ pub(crate) struct Setup {
     pub(crate) processes: Vec<(MeasuredProcess, Process)>,
     envoys: [Envoy; 5],
     agent: Sidecar,
+    pub(crate) pace: Pace,
     _admin: ScriptedAdmin,
     pilot_agent: PilotAgent,
     /// Where the Envoys listen.
@@ -66,8 +68,6 @@ impl Setup {
         ];
         let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
         let builder = Builder::bare("agent").instance_ip(applications).args(&["--probes", "agent"]);
-        // The node has no rate limit, as the Envoys of the benchmark have none.
-        let builder = builder.args(&["--node-ip", "127.0.0.1"]);
         let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &probers.to_string());
         let agent = builder.watching(admin.address).start_plain();
         agent.until(200, "ready").await;
@@ -101,6 +101,7 @@ impl Setup {
             processes,
             envoys,
             agent,
+            pace: Pace::new(),
             _admin: admin,
             pilot_agent,
             listeners,

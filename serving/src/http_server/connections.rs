@@ -80,10 +80,10 @@ impl Connections {
         }
     }
 
-    /// Registers a new connection. Trusted clients may open them at any rate. At a limit, it evicts one that waits for a request, since a
+    /// Registers a new connection. At a limit, it evicts one that waits for a request, since a
     /// well-behaved client sends its head immediately, or one of a source that has more.
     pub(super) fn admit(&mut self, source: Option<Source>, is_trusted: bool) -> Result<Admitted, Refused> {
-        if !is_trusted && let (Some(source), Some(rates)) = (source, &mut self.rates) {
+        if let (Some(source), Some(rates)) = (source, &mut self.rates) {
             rates.take(&source, self.start.elapsed()).map_err(|_| Refused::Rate)?;
         }
         let trusted = if is_trusted { self.trusted.admit(source) } else { Err(Full) };
