@@ -59,14 +59,19 @@ pub(crate) fn sentence(reason: Reason) -> &'static str {
     }
 }
 
-/// Returns what to do about a status of the application itself, and whether that is more than a hint.
-pub(crate) fn of_application(status: u16) -> (&'static str, bool) {
+/// Returns what to do about a status of the application itself, and whether that is more than a hint. Behind a
+/// sidecar, the application sees another client.
+pub(crate) fn of_application(status: u16, has_sidecar: bool) -> (&'static str, bool) {
     match status {
         400 => (
             "the application rejects the request: does the port require scheme: HTTPS, or does the application check the header Host? See its log",
             false,
         ),
         401 => ("the application refuses the probe: let it answer this path without credentials", true),
+        403 if has_sidecar => (
+            "the application refuses the probe: let it answer this path without credentials and to any client, because behind a sidecar it sees 127.0.0.6 or ::6 and not the node; a web server also answers so for a directory without an index",
+            false,
+        ),
         403 => (
             "the application refuses the probe: let it answer this path without credentials; a web server also answers so for a directory without an index",
             false,

@@ -19,7 +19,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("xds", &[]),
     ("xds-proxy", &["pacing", "workload-health", "xds"]),
     ("injector", &["enum-table", "probe"]),
-    ("lint", &["injector", "printable"]),
+    ("lint", &["address", "injector", "printable"]),
     ("explain", &["enum-table", "injector", "printable", "probe"]),
     ("discovery", &["pacing", "probe", "workload-health", "xds"]),
     ("serving", &["address", "pacing"]),

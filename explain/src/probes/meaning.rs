@@ -160,14 +160,11 @@ impl ProbeContext<'_> {
 
     fn describe_application(&self, meaning: &mut Meaning, status: u16) {
         meaning.text = format!("the application answers {status}");
-        let (advice, certain) = advice::of_application(status);
+        let (advice, certain) = advice::of_application(status, self.destination == Destination::Sidecar);
         advice.clone_into(&mut meaning.advice);
         meaning.certain &= certain;
         if matches!(status, 400 | 401 | 403 | 405) {
             meaning.fault = Fault::Declaration;
-        }
-        if status == 403 && self.destination == Destination::Sidecar {
-            "the application refuses the probe: let it answer this path without credentials, and to any client: through the sidecar it sees 127.0.0.6 or ::6 and not the node; a web server also answers so for a directory without an index".clone_into(&mut meaning.advice);
         }
         if self.destination == Destination::OtherHost {
             meaning.text = format!("the host of the probe answers {status}");
