@@ -24,6 +24,7 @@ pub struct EmbeddedFilter {
 }
 
 impl EmbeddedFilter {
+    /// Returns the file that Envoy loads.
     pub fn bytes(&self) -> Vec<u8> {
         inflate::decompress_to_vec(self.compressed).expect("the build compresses valid bytes")
     }

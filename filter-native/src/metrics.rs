@@ -83,9 +83,9 @@ impl FamilyIds {
     }
 }
 
-/// Calls `set` if the gauge of a prober has another value. Envoy finds a gauge by its labels each time, which is
-/// among the most expensive parts of a probe, and most probes do not change it. The lock lasts until the
-/// gauge is set, so that the last value of all workers counts.
+/// Calls `set` if the gauge of a prober has another value, because Envoy finds a gauge by its labels each time, and
+/// most probes do not change it. The lock lasts until the gauge is set, so that the last value of all
+/// workers counts.
 pub(crate) fn set_if_changed(path: &ProbePath, value: u64, set: impl FnOnce()) {
     let mut shared = shared();
     match shared.successes.get_mut(path) {

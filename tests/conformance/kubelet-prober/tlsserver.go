@@ -45,7 +45,11 @@ func serveTLS(arguments []string) error {
 		return fmt.Errorf("tls-server: no suite %q", suite)
 	}
 	if curve != anything {
-		config.CurvePreferences = []tls.CurveID{curves[curve]}
+		id, known := curves[curve]
+		if !known {
+			return fmt.Errorf("tls-server: no curve %q", curve)
+		}
+		config.CurvePreferences = []tls.CurveID{id}
 	}
 	server := &http.Server{
 		Addr:              address,
