@@ -127,3 +127,24 @@ impl MetricsHost for ConfigMetrics {
         self.envoy.set_gauge(id, metric.label_values(), value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_is_set_when_its_value_changes() {
+        let [shop, cart] =
+            ["/app-health/shop/livez", "/app-health/cart/livez"].map(|path| ProbePath::parse(path).unwrap());
+        let count = ConfigurationCount::add();
+        let sets = |path: &ProbePath, value: u64| {
+            let mut calls = 0;
+            set_if_changed(path, value, || calls += 1);
+            calls
+        };
+        assert_eq!([1, 1, 0, 0, 1].map(|value| sets(&shop, value)), [1, 0, 1, 0, 1]);
+        assert_eq!(sets(&cart, 1), 1, "each prober has its own value");
+        drop(count);
+        assert_eq!(sets(&shop, 1), 1, "Envoy has forgotten the value");
+    }
+}
