@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::net::SocketAddr;
 
-use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
+use envoy_bootstrap::bootstrap::FilterCode;
 use kit::admin::{Mood, ScriptedAdmin};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::pilot_agent::PilotAgent;
@@ -85,7 +85,7 @@ impl Program {
 async fn agent(app: SocketAddr, flags: &[&str], table: &Value) -> Pod {
     let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
     let ip = net::loopback();
-    let builder = Builder::bare_again(&format!("b-node-{ip}"), ip).instance_ip(app.ip());
+    let builder = Builder::bare_at(&format!("b-node-{ip}"), ip).instance_ip(app.ip());
     let builder = builder.args(flags).env("ISTIO_KUBE_APP_PROBERS", &table.to_string());
     let sidecar = builder.watching(admin.address).start_plain();
     sidecar.until(200, "ready").await;
@@ -98,20 +98,9 @@ async fn agent(app: SocketAddr, flags: &[&str], table: &Value) -> Pod {
 async fn envoy(app: SocketAddr, filter: Option<FilterCode>, table: &Value) -> Pod {
     let ip = net::loopback();
     let name = format!("b-node-{ip}");
-    let is_plain = filter.is_none();
-    let shipped = Configured::bootstrap(&name, ip, table);
-    let filter = filter.or_else(|| shipped.filter.clone());
-    let shipped = Bootstrap { instance_ip: app.ip(), filter, ..shipped };
-    let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");
-    plain_listener::raise_rate_limit(&mut bootstrap);
-    let (address, path) = if is_plain {
-        let address = SocketAddr::new(ip, PLAIN);
-        plain_listener::add(&mut bootstrap, address, app);
-        plain_listener::without_probe_listener(&mut bootstrap);
-        (address, "/")
-    } else {
-        (envoy::probe_listener(ip), PATH)
-    };
+    let plain = SocketAddr::new(ip, PLAIN);
+    let (address, path) = if filter.is_none() { (plain, "/") } else { (envoy::probe_listener(ip), PATH) };
+    let bootstrap = plain_listener::render(Configured::bootstrap(&name, ip, table), filter, plain, app);
     let envoy = Envoy::start(Version::Newest, folder(&name), &bootstrap, 1).await;
     Pod { process: Process::new(envoy.pid()), address, path, _running: Box::new(envoy) }
 }

@@ -56,7 +56,9 @@ impl Setup {
         probers.extend(kinds.probers());
         let probers = Value::Object(probers);
         let start = async |name, ip, filter, reuse| {
-            let bootstrap = bootstrap(name, ip, app.address, &probers, filter, reuse);
+            let shipped = Pod::bootstrap(name, ip, &probers);
+            let shipped = Bootstrap { reuse_connections: reuse, ..shipped };
+            let bootstrap = plain_listener::render(shipped, filter, baseline_listener(ip), app.address);
             Envoy::start(Version::Newest, folder(name), &bootstrap, 1).await
         };
         let envoys = [
@@ -149,29 +151,6 @@ fn probers(app: SocketAddr, silent: u16) -> Map<String, Value> {
         table.insert(format!("/app-health/silent-{number}/readyz"), http_get(silent));
     }
     table
-}
-
-/// Returns the shipped bootstrap with the filter in this form, or with a plain listener instead of the
-/// probe listener.
-fn bootstrap(
-    name: &str,
-    listeners: IpAddr,
-    app: SocketAddr,
-    probers: &Value,
-    filter: Option<FilterCode>,
-    reuse_connections: bool,
-) -> Value {
-    let is_plain = filter.is_none();
-    let shipped = Pod::bootstrap(name, listeners, probers);
-    let filter = filter.or_else(|| shipped.filter.clone());
-    let shipped = Bootstrap { instance_ip: app.ip(), filter, reuse_connections, ..shipped };
-    let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");
-    plain_listener::raise_rate_limit(&mut bootstrap);
-    if is_plain {
-        plain_listener::add(&mut bootstrap, baseline_listener(listeners), app);
-        plain_listener::without_probe_listener(&mut bootstrap);
-    }
-    bootstrap
 }
 
 fn baseline_listener(ip: IpAddr) -> SocketAddr {

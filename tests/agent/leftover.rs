@@ -72,7 +72,7 @@ async fn an_envoy_with_a_file_capability_is_ended() {
     let _survivor = Survivor(old);
     kill_agent(first).await;
     assert!(is_alive(old), "the kernel sends no signal");
-    let second = start(Builder::bare_again("leftover-capability", ip));
+    let second = start(Builder::bare_at("leftover-capability", ip));
     until_replaced(&second, old).await;
     let _survivor = Survivor(second.envoy_pid());
     // The copy has 100 MB.

@@ -301,7 +301,7 @@ async fn all_forms_answer_alike() {
         forms.push((answers, about_probes(&metrics)));
         pod.envoy.stop().await;
     }
-    let builder = Builder::bare_again("forms-agent", ip);
+    let builder = Builder::bare_at("forms-agent", ip);
     let sidecar = alone(builder, &table).await;
     let answers = ask(envoy::probe_listener(ip)).await;
     let metrics = sidecar.local("GET /metrics", "Host: localhost\r\n").await.text();

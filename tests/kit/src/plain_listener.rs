@@ -9,6 +9,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 use serde_json::{Value, json};
 
 /// The name of the listener, of its route and of its cluster.
@@ -70,6 +71,24 @@ pub fn raise_rate_limit(bootstrap: &mut Value) {
     let bucket = json!({"max_tokens": 1_000_000, "tokens_per_fill": 1_000_000, "fill_interval": "0.1s"});
     limit["typed_config"]["token_bucket"] = bucket.clone();
     limit["typed_config"]["descriptors"][0]["token_bucket"] = bucket;
+}
+
+/// Renders a bootstrap for a benchmark: with the filter in this form, whose rate limit is never reached, or for
+/// `None` with the plain listener at `address` in place of the probe listener.
+///
+/// # Panics
+/// If the bootstrap has no probe listener.
+pub fn render(shipped: Bootstrap, filter: Option<FilterCode>, address: SocketAddr, app: SocketAddr) -> Value {
+    let is_plain = filter.is_none();
+    let filter = filter.or_else(|| shipped.filter.clone());
+    let shipped = Bootstrap { instance_ip: app.ip(), filter, ..shipped };
+    let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");
+    raise_rate_limit(&mut bootstrap);
+    if is_plain {
+        add(&mut bootstrap, address, app);
+        without_probe_listener(&mut bootstrap);
+    }
+    bootstrap
 }
 
 /// Adds the plain listener at `address`, with a route to `app`.

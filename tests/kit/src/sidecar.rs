@@ -53,18 +53,15 @@ impl Builder {
         Self::bare_at(name, net::loopback())
     }
 
-    /// Like [`Builder::bare`], at the address of an earlier agent of this test, whose files it uses.
-    pub fn bare_again(name: &str, ip: IpAddr) -> Self {
-        Self::bare_at(name, ip)
-    }
-
     /// Like [`Builder::new`], at the address of an earlier agent of this test, whose files it uses.
     pub fn again(name: &str, ip: IpAddr) -> Self {
         let binary = Version::Newest.binary();
         Self::bare_at(name, ip).args(&["--envoy", binary.to_str().expect("a path")])
     }
 
-    fn bare_at(name: &str, ip: IpAddr) -> Self {
+    /// Like [`Builder::bare`], at this address. If it is that of an earlier agent of this test, it uses the files
+    /// of that one.
+    pub fn bare_at(name: &str, ip: IpAddr) -> Self {
         let folder = envoy::folder(name);
         let mut command = agent::command(&["run"]);
         command.env("APP_HEALTH_LOCAL_ADDRESS", SocketAddr::new(ip, 15004).to_string());

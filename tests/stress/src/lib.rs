@@ -65,7 +65,7 @@ impl Served {
             return Self { listener, answering: Answering::Envoy(envoy) };
         }
         let table = with_long_timeouts(probers.clone()).to_string();
-        let builder = Builder::bare_again(name, ip).args(&["--probes", "agent"]);
+        let builder = Builder::bare_at(name, ip).args(&["--probes", "agent"]);
         let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &table);
         let sidecar = builder.watching(SocketAddr::new(ip, 15000)).start_plain();
         sidecar.until(503, "envoy not started").await;
