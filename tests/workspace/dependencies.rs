@@ -18,6 +18,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("workload-health", &["enum-table", "probe"]),
     ("xds", &[]),
     ("xds-proxy", &["pacing", "workload-health", "xds"]),
+    ("istio-bootstrap", &[]),
     ("injector", &["enum-table", "probe"]),
     ("lint", &["address", "injector", "printable"]),
     ("explain", &["enum-table", "injector", "printable", "probe"]),
@@ -149,6 +150,7 @@ const PURE: &[&str] = &[
     "lint",
     "explain",
     "discovery",
+    "istio-bootstrap",
 ];
 const IMPURE: [&str; 16] = [
     "fastrand",

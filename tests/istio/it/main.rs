@@ -2,6 +2,7 @@
 //! our discovery. They are ignored by default; `./justw test-istio` runs them.
 
 mod agent_with_istiod;
+mod bootstraps;
 mod istiod;
 mod mutual_tls;
 mod pilot_agent;
