@@ -56,11 +56,9 @@ async fn tcp_and_grpc() {
             "BadResponse: the connection closed before the response was complete",
         ),
     ] {
-        assert_eq!(
-            verdict_and_connections(&format!("vm-{name}"), handler, steps, expected).await.0,
-            expected,
-            "{name}"
-        );
+        let (verdict, connections) =
+            verdict_and_connections(&format!("vm-{name}"), handler, steps, expected).await;
+        assert_eq!(verdict, expected, "{name}, {connections} connections");
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {
         let plan = AgentConfig::new(&format!("vm-closed-{handler}"));
