@@ -3,8 +3,18 @@
 use std::time::Duration;
 
 /// Nanoseconds of the units of Go's `time.ParseDuration`.
-const UNITS: [(&str, f64); 8] =
-    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
+const UNITS: [(&str, u128); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+/// The longest duration that Go can represent, in nanoseconds.
+const LONGEST: u128 = i64::MAX as u128;
 
 /// `time.ParseDuration`, for durations that are not negative.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
@@ -15,58 +25,50 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     if rest.is_empty() {
         return None;
     }
-    let mut nanoseconds = 0.0;
+    let mut nanoseconds = 0_u128;
     while !rest.is_empty() {
-        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
-        let (number, behind) = rest.split_at_checked(end)?;
-        let end = behind.find(|char: char| char.is_ascii_digit() || char == '.').unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at_checked(end)?;
+        let is_number = |char: char| char.is_ascii_digit() || char == '.';
+        let (number, behind) = rest.split_at_checked(rest.find(|char| !is_number(char))?)?;
+        let (unit, behind) = behind.split_at_checked(behind.find(is_number).unwrap_or(behind.len()))?;
         let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let padded = format!("0{number}0");
-        nanoseconds += padded.parse::<f64>().ok().filter(|_| number != ".")? * factor
-            / if number.contains('.') { 1.0 } else { 10.0 };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+        // More digits are less than a nanosecond of an hour.
+        let fraction = fraction.get(..fraction.len().min(15)).filter(|_| !fraction.contains('.'))?;
+        let part = if fraction.is_empty() { 0 } else { fraction.parse::<u128>().ok()? };
+        nanoseconds += u128::from(whole) * factor + part * factor / 10_u128.pow(fraction.len() as u32);
         rest = behind;
     }
-    Duration::try_from_secs_f64(nanoseconds / 1e9).ok().filter(|duration| duration.as_secs() < 1 << 33)
+    let nanoseconds = (nanoseconds <= LONGEST).then(|| u64::try_from(nanoseconds).ok())??;
+    Some(Duration::from_nanos(nanoseconds))
 }
 
 /// `time.Duration.String`.
 pub(crate) fn duration_string(duration: Duration) -> String {
     let nanoseconds = duration.as_nanos();
-    let decimal = |unit: u128, name: &str| {
-        let fraction = format!("{:0width$}", nanoseconds % unit, width = unit.ilog10() as usize);
-        let fraction = fraction.trim_end_matches('0');
-        let point = if fraction.is_empty() || unit == 1 { "" } else { "." };
-        let fraction = if unit == 1 { "" } else { fraction };
-        (nanoseconds / unit, format!("{point}{fraction}{name}"))
+    // The number of units with their decimals.
+    let decimal = |number: u128, digits: usize| {
+        let unit = 10_u128.pow(digits as u32);
+        let text = format!("{}.{:0digits$}", number / unit, number % unit);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     match nanoseconds {
         0 => "0s".to_owned(),
         1..1_000 => format!("{nanoseconds}ns"),
-        1_000..1_000_000 => {
-            let (whole, rest) = decimal(1_000, "µs");
-            format!("{whole}{rest}")
-        }
-        1_000_000..1_000_000_000 => {
-            let (whole, rest) = decimal(1_000_000, "ms");
-            format!("{whole}{rest}")
-        }
+        1_000..1_000_000 => format!("{}µs", decimal(nanoseconds, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanoseconds, 6)),
         _ => {
-            let (seconds, rest) = decimal(1_000_000_000, "s");
-            let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-            let hours_text = if hours > 0 { format!("{hours}h") } else { String::new() };
-            let minutes_text = if seconds >= 60 { format!("{minutes}m") } else { String::new() };
-            format!("{hours_text}{minutes_text}{}{rest}", seconds % 60)
+            let minutes = nanoseconds / 60_000_000_000;
+            let seconds = decimal(nanoseconds % 60_000_000_000, 9);
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
         }
-    }
-}
-
-/// `strconv.ParseBool`.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
     }
 }
 

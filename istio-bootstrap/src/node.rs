@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::go;
 use crate::proxy_config::ProxyConfig;
 use fields::FIELDS;
+use probe::go::parse_bool;
 
 const META: &str = "ISTIO_META_";
 const META_JSON: &str = "ISTIO_METAJSON_";
@@ -42,7 +42,7 @@ impl Sources {
     }
 
     fn flag(&self, name: &str, default: bool) -> bool {
-        self.variable(name).and_then(go::parse_bool).unwrap_or(default)
+        self.variable(name).and_then(parse_bool).unwrap_or(default)
     }
 
     fn port(&self, name: &str, default: i64) -> i64 {
@@ -122,14 +122,7 @@ impl Node {
         }
         let annotations = sources.annotations.clone().unwrap_or_default();
         let texts = |map: &BTreeMap<String, String>| {
-            map.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect::<Map<_, _>>()
-        };
-        let mut set = |name: &str, map: Map<String, Value>| {
-            if map.is_empty() {
-                metadata.remove(name)
-            } else {
-                metadata.insert(name.to_owned(), map.into())
-            };
+            map.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect::<Map<_, _>>().into()
         };
         set("LABELS", texts(&labels));
         set("STATIC_LABELS", texts(&static_labels));
@@ -137,7 +130,7 @@ impl Node {
 
         let is_ambient = metadata.get("ENABLE_HBONE").and_then(Value::as_str) == Some("true");
         let discovers_metadata = match sources.variable("PEER_METADATA_DISCOVERY") {
-            Some(value) => go::parse_bool(value).unwrap_or(false),
+            Some(value) => parse_bool(value).unwrap_or(false),
             None => is_ambient,
         };
         metadata.insert("METADATA_DISCOVERY".to_owned(), discovers_metadata.to_string().into());

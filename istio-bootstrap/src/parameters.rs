@@ -8,10 +8,10 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use crate::go;
 use crate::node::{Node, Sources, without_duplicates};
 use crate::proxy_config::ProxyConfig;
 use crate::template::Template;
+use probe::go::parse_bool;
 
 /// The default of Envoy's limit of connections: no limit.
 const CONNECTIONS: i64 = i32::MAX as i64;
@@ -48,7 +48,7 @@ fn parameters(sources: &Sources, config: &ProxyConfig, node: &Node) -> Result<Va
     let mut out = Map::new();
     let mut set = |name: &str, value: Value| drop(out.insert(name.to_owned(), value));
     let discovery = config.text("discoveryAddress");
-    let uses_delta = sources.variable("ISTIO_DELTA_XDS").and_then(go::parse_bool).unwrap_or(true);
+    let uses_delta = sources.variable("ISTIO_DELTA_XDS").and_then(parse_bool).unwrap_or(true);
     set("nodeID", node.id.as_str().into());
     set("nodeType", node.id.split('~').next().unwrap_or_default().into());
     set("cluster", cluster(config, node).into());
@@ -92,7 +92,7 @@ fn parameters(sources: &Sources, config: &ProxyConfig, node: &Node) -> Result<Va
         set("enable_self_discovery", true.into());
     }
     let accepts_proxy_protocol =
-        sources.variable("ENVOY_STATUS_PORT_ENABLE_PROXY_PROTOCOL").and_then(go::parse_bool);
+        sources.variable("ENVOY_STATUS_PORT_ENABLE_PROXY_PROTOCOL").and_then(parse_bool);
     if accepts_proxy_protocol == Some(true) {
         set("envoy_status_port_enable_proxy_protocol", true.into());
     }
@@ -111,7 +111,7 @@ fn families(sources: &Sources, set: &mut impl FnMut(&str, Value)) {
     let addresses = without_duplicates(&sources.addresses);
     let has_v6_only = !addresses.is_empty() && addresses.iter().all(is_v6);
     let has_v4_only = !addresses.iter().any(is_v6);
-    let is_dual = sources.variable("ISTIO_DUAL_STACK").and_then(go::parse_bool).unwrap_or(false);
+    let is_dual = sources.variable("ISTIO_DUAL_STACK").and_then(parse_bool).unwrap_or(false);
     let v4 = ("127.0.0.1", "0.0.0.0");
     let v6 = ("::1", "::");
     let starts_with_v6 = addresses.first().is_some_and(is_v6);
@@ -142,8 +142,7 @@ fn runtime_flags(sources: &Sources, config: &ProxyConfig) -> Value {
         "envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update": false,
     });
     let Some(map) = flags.as_object_mut() else { return flags };
-    let strips =
-        sources.variable("HTTP_STRIP_FRAGMENT_FROM_PATH_UNSAFE_IF_DISABLED").and_then(go::parse_bool);
+    let strips = sources.variable("HTTP_STRIP_FRAGMENT_FROM_PATH_UNSAFE_IF_DISABLED").and_then(parse_bool);
     if strips == Some(false) {
         let name = "envoy.reloadable_features.http_strip_fragment_from_path_unsafe_if_disabled";
         map.insert(name.to_owned(), "false".into());

@@ -64,21 +64,19 @@ impl ProxyConfig {
         Ok(())
     }
 
-    /// Applies the annotations of the Pod that replace single fields. Returns those that are ignored because
-    /// they have no valid value.
-    pub fn annotate(&mut self, annotations: &BTreeMap<String, String>) -> Vec<&'static str> {
-        const PORT: &str = "status.sidecar.istio.io/port";
-        if let Some(address) = annotations.get("sidecar.istio.io/discoveryAddress") {
-            self.0.insert("discoveryAddress".to_owned(), address.as_str().into());
-        }
-        match annotations.get(PORT).map(|port| port.parse::<i32>()) {
-            Some(Ok(port)) => {
-                self.0.insert("statusPort".to_owned(), port.into());
-            }
-            Some(Err(_)) => return vec![PORT],
-            None => {}
-        }
-        Vec::new()
+    /// Applies the annotations of the Pod that replace single fields.
+    ///
+    /// # Errors
+    /// A status port that is not a number. Istio's agent takes 0 for it, which means that it serves none.
+    pub fn annotate(&mut self, annotations: &BTreeMap<String, String>) -> Result<(), Error> {
+        const FIELDS: [(&str, &str); 2] = [
+            ("sidecar.istio.io/discoveryAddress", "discoveryAddress"),
+            ("status.sidecar.istio.io/port", "statusPort"),
+        ];
+        let own = FIELDS.iter().filter_map(|(name, field)| {
+            Some(((*field).to_owned(), Value::from(annotations.get(*name)?.as_str())))
+        });
+        self.merge(&own.collect::<Map<_, _>>().into())
     }
 
     /// Limits Envoy's workers to those that the container may use, unless a layer says how many there are.

@@ -18,7 +18,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("workload-health", &["enum-table", "probe"]),
     ("xds", &[]),
     ("xds-proxy", &["pacing", "workload-health", "xds"]),
-    ("istio-bootstrap", &[]),
+    ("istio-bootstrap", &["probe"]),
     ("injector", &["enum-table", "probe"]),
     ("lint", &["address", "injector", "printable"]),
     ("explain", &["enum-table", "injector", "printable", "probe"]),

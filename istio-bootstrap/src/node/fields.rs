@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::go;
+use probe::go::parse_bool;
 
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
@@ -89,7 +89,7 @@ impl Kind {
                 Ok((!text.is_empty()).then(|| text.into()))
             }
             Self::Flag => {
-                let value = value.as_str().and_then(go::parse_bool).ok_or("a boolean in quotes")?;
+                let value = value.as_str().and_then(parse_bool).ok_or("a boolean in quotes")?;
                 Ok(value.then(|| "true".into()))
             }
             Self::Number => {

@@ -81,12 +81,12 @@ fn a_value_of_a_wrong_type_is_named_with_its_fields() {
 fn annotations_replace_the_address_and_the_port() {
     let annotation = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
     let mut config = ProxyConfig::default();
-    assert!(config.annotate(&annotation("sidecar.istio.io/discoveryAddress", "a:1")).is_empty());
-    assert!(config.annotate(&annotation("status.sidecar.istio.io/port", "15120")).is_empty());
-    assert_eq!(
-        config.annotate(&annotation("status.sidecar.istio.io/port", "x")),
-        ["status.sidecar.istio.io/port"]
-    );
+    let mut annotate =
+        |key: &str, value: &str| config.annotate(&annotation(key, value)).map_err(|error| error.to_string());
+    assert_eq!(annotate("sidecar.istio.io/discoveryAddress", "a:1"), Ok(()));
+    assert_eq!(annotate("status.sidecar.istio.io/port", "15120"), Ok(()));
+    let refused = "statusPort is not a number of 32 bits".to_owned();
+    assert_eq!(annotate("status.sidecar.istio.io/port", "x"), Err(refused));
     assert_eq!((config.text("discoveryAddress"), &config.as_json()["statusPort"]), ("a:1", &json!(15120)));
     config.limit_concurrency(2);
     config.limit_concurrency(4);
