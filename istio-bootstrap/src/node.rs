@@ -3,6 +3,7 @@
 mod fields;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -70,6 +71,14 @@ pub struct Refused {
     pub field: String,
     pub expected: &'static str,
 }
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the metadata {} of the environment is not {}", self.field, self.expected)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 impl Node {
     /// # Errors

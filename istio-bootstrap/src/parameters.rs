@@ -4,6 +4,7 @@ mod addresses;
 mod stats;
 mod tls;
 
+use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
@@ -28,6 +29,18 @@ pub enum Unrendered {
     Unsupported(&'static str),
     Template(crate::template::Error),
 }
+
+impl fmt::Display for Unrendered {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { field, value } => write!(out, "{field} is {value:?}, which is not HOST:PORT"),
+            Self::Unsupported(field) => write!(out, "{field} is not supported"),
+            Self::Template(error) => write!(out, "the bootstrap template: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Unrendered {}
 
 /// Renders the bootstrap of an Envoy from the text of a template.
 ///

@@ -26,5 +26,11 @@ pub(super) enum Kind {
     /// Fields of a variable. The variable with the empty name has all parameters.
     Variable(String, Vec<String>),
     Constant(Value),
-    Call(Function, Vec<Expression>),
+    /// The first operand that is true, or the last one.
+    Or(Vec<Expression>),
+    /// The first operand that is false, or the last one.
+    And(Vec<Expression>),
+    Equal(Box<[Expression; 2]>),
+    NotEqual(Box<[Expression; 2]>),
+    Call(Function, Box<Expression>),
 }

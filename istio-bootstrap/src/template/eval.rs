@@ -49,9 +49,7 @@ impl Rendering {
                 Node::Print(expression) => {
                     self.count(expression.place)?;
                     let value = evaluate(expression, scope)?;
-                    let text = functions::printed(&value).ok_or_else(|| {
-                        expression.place.error("the value is not a text, number or boolean")
-                    })?;
+                    let text = printed(&value, expression.place)?;
                     self.out.push_str(&text);
                 }
                 Node::If { branches, otherwise } => self.choice(branches, otherwise, scope)?,
@@ -138,7 +136,16 @@ fn evaluate<'a>(expression: &'a Expression, scope: &Scope<'a>) -> Result<Cow<'a,
             field(value, false, names, place).map(Cow::Borrowed)
         }
         Kind::Constant(value) => Ok(Cow::Borrowed(value)),
-        Kind::Call(function, arguments) => call(*function, arguments, scope, place),
+        Kind::Or(operands) => choose(operands, true, scope),
+        Kind::And(operands) => choose(operands, false, scope),
+        Kind::Equal(operands) => are_equal(operands, scope, place).map(|equal| Cow::Owned(equal.into())),
+        Kind::NotEqual(operands) => {
+            are_equal(operands, scope, place).map(|equal| Cow::Owned((!equal).into()))
+        }
+        Kind::Call(function, argument) => {
+            let value = evaluate(argument, scope)?;
+            call(*function, &value, place).map(Cow::Owned)
+        }
     }
 }
 
@@ -154,47 +161,36 @@ fn field<'a>(value: &'a Value, is_map: bool, names: &[String], place: Place) -> 
     Ok(value)
 }
 
-fn call<'a>(
-    function: Function,
-    arguments: &'a [Expression],
-    scope: &Scope<'a>,
-    place: Place,
-) -> Result<Cow<'a, Value>, Error> {
-    // `and` and `or` return one of their arguments, and evaluate no more than they need.
-    if matches!(function, Function::And | Function::Or) {
-        let mut last = Cow::Owned(Value::Null);
-        for argument in arguments {
-            last = evaluate(argument, scope)?;
-            if functions::is_true(&last) == (function == Function::Or) {
-                break;
-            }
+/// Returns the first operand that is `wanted`, or the last one. Those behind it are not evaluated.
+fn choose<'a>(operands: &'a [Expression], wanted: bool, scope: &Scope<'a>) -> Result<Cow<'a, Value>, Error> {
+    let mut chosen = Cow::Owned(Value::Null);
+    for operand in operands {
+        chosen = evaluate(operand, scope)?;
+        if functions::is_true(&chosen) == wanted {
+            break;
         }
-        return Ok(last);
     }
-    let Some(first) = arguments.first() else { return Err(place.error("an argument is missing")) };
-    let first = evaluate(first, scope)?;
-    let equal = || -> Result<bool, Error> {
-        let Some(second) = arguments.get(1) else { return Err(place.error("an argument is missing")) };
-        let second = evaluate(second, scope)?;
-        let is_comparable = matches!(
-            (&*first, &*second),
-            (Value::Bool(_), Value::Bool(_))
-                | (Value::Number(_), Value::Number(_))
-                | (Value::String(_), Value::String(_))
-        );
-        if is_comparable { Ok(first == second) } else { Err(place.error("the values have different types")) }
-    };
-    let value = match function {
-        Function::Not => (!functions::is_true(&first)).into(),
-        Function::Equal => equal()?.into(),
-        Function::NotEqual => (!equal()?).into(),
-        Function::Json => first.to_string().into(),
-        Function::JavaScript => {
-            let text = functions::printed(&first)
-                .ok_or_else(|| place.error("the value is not a text, number or boolean"))?;
-            functions::javascript(&text).into()
-        }
-        Function::And | Function::Or => first.into_owned(),
-    };
-    Ok(Cow::Owned(value))
+    Ok(chosen)
+}
+
+fn are_equal(operands: &[Expression; 2], scope: &Scope<'_>, place: Place) -> Result<bool, Error> {
+    let [first, second] = operands;
+    match (&*evaluate(first, scope)?, &*evaluate(second, scope)?) {
+        (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
+        (Value::Number(first), Value::Number(second)) => Ok(first == second),
+        (Value::String(first), Value::String(second)) => Ok(first == second),
+        _ => Err(place.error("the values have different types")),
+    }
+}
+
+fn call(function: Function, value: &Value, place: Place) -> Result<Value, Error> {
+    Ok(match function {
+        Function::Not => (!functions::is_true(value)).into(),
+        Function::Json => value.to_string().into(),
+        Function::JavaScript => functions::javascript(&printed(value, place)?).into(),
+    })
+}
+
+fn printed(value: &Value, place: Place) -> Result<String, Error> {
+    functions::printed(value).ok_or_else(|| place.error("the value is not a text, number or boolean"))
 }

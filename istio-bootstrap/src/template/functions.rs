@@ -4,40 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+/// A function of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
-    And,
-    Or,
     Not,
-    Equal,
-    NotEqual,
     Json,
     JavaScript,
-}
-
-impl Function {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "and" => Self::And,
-            "or" => Self::Or,
-            "not" => Self::Not,
-            "eq" => Self::Equal,
-            "ne" => Self::NotEqual,
-            // Istio's own function, and that of the library Sprig.
-            "toJSON" | "toJson" => Self::Json,
-            "js" => Self::JavaScript,
-            _ => return None,
-        })
-    }
-
-    /// Returns false if the function cannot be called with this number of arguments.
-    pub(super) fn takes(self, arguments: usize) -> bool {
-        match self {
-            Self::And | Self::Or => arguments >= 1,
-            Self::Not | Self::Json | Self::JavaScript => arguments == 1,
-            Self::Equal | Self::NotEqual => arguments == 2,
-        }
-    }
 }
 
 /// Go's rule for `if`: zero, and what is empty, is false.

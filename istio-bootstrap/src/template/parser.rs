@@ -202,18 +202,12 @@ impl Parser<'_> {
             let (next, at) = lexer::next(&mut self.source)?;
             return Ok((operand, next, at));
         };
-        let function =
-            Function::named(&name).ok_or_else(|| place.error(format!("`{name}` is not supported")))?;
         let mut arguments = Vec::new();
         loop {
             let (token, at) = lexer::next(&mut self.source)?;
             if matches!(token, Token::End | Token::Close | Token::Pipe) {
                 arguments.extend(piped);
-                if !function.takes(arguments.len()) {
-                    return Err(place.error(format!("`{name}` does not take {} arguments", arguments.len())));
-                }
-                let call = Expression { place, kind: Kind::Call(function, arguments) };
-                return Ok((call, token, at));
+                return Ok((call(&name, arguments, place)?, token, at));
             }
             arguments.push(self.operand(token, at)?);
         }
@@ -240,4 +234,30 @@ impl Parser<'_> {
         };
         Ok(Expression { place, kind })
     }
+}
+
+/// Returns the call of a function with its arguments.
+fn call(name: &str, arguments: Vec<Expression>, place: Place) -> Result<Expression, Error> {
+    let count = arguments.len();
+    let arity = || place.error(format!("`{name}` does not take {count} arguments"));
+    let one = |function, arguments: Vec<Expression>| match <[Expression; 1]>::try_from(arguments) {
+        Ok([argument]) => Ok(Kind::Call(function, Box::new(argument))),
+        Err(_) => Err(arity()),
+    };
+    let two = |arguments: Vec<Expression>| {
+        <[Expression; 2]>::try_from(arguments).map(Box::new).map_err(|_| arity())
+    };
+    let kind = match name {
+        "and" | "or" if count == 0 => return Err(arity()),
+        "and" => Kind::And(arguments),
+        "or" => Kind::Or(arguments),
+        "not" => one(Function::Not, arguments)?,
+        "eq" => Kind::Equal(two(arguments)?),
+        "ne" => Kind::NotEqual(two(arguments)?),
+        // Istio's own function, and that of the library Sprig.
+        "toJSON" | "toJson" => one(Function::Json, arguments)?,
+        "js" => one(Function::JavaScript, arguments)?,
+        _ => return Err(place.error(format!("`{name}` is not supported"))),
+    };
+    Ok(Expression { place, kind })
 }

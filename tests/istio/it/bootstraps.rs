@@ -153,9 +153,9 @@ fn rendered(template: &str, case: &Case, addresses: &[String]) -> Result<Value, 
         outlier_log_path: String::new(),
         only_file_credentials: false,
     };
-    let node = Node::new(&sources, &config).map_err(|refused| format!("{refused:?}"))?;
+    let node = Node::new(&sources, &config).map_err(|refused| refused.to_string())?;
     let text =
-        parameters::bootstrap(template, &sources, &config, &node).map_err(|error| format!("{error:?}"))?;
+        parameters::bootstrap(template, &sources, &config, &node).map_err(|error| error.to_string())?;
     serde_json::from_str(&text).map_err(|error| format!("{error}\n{text}"))
 }
 
