@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use kit::wait;
+use kit::{net, wait};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 use time::OffsetDateTime;
 
+/// The ports of webhooks, each of which has an address of its own.
+const PORT: u16 = 15017;
+const MONITORING_PORT: u16 = 15014;
 /// DNS name in the webhook's certificate.
 pub(crate) const NAME: &str = "app-health-webhook.app-health-system.svc";
 
@@ -73,10 +76,6 @@ pub(crate) struct Webhook {
     pub(crate) monitoring: SocketAddr,
 }
 
-pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
-}
-
 impl Webhook {
     /// Starts a webhook with certificates from files; `{}` in a flag is replaced by its folder.
     pub(crate) fn start(name: &str, flags: &[&str], files: &[(&str, &str)]) -> Self {
@@ -88,7 +87,9 @@ impl Webhook {
         for (name, text) in files {
             fs::write(folder.join(name), text).expect("a file");
         }
-        let (address, monitoring) = (free_address(), free_address());
+        // A free port would be free for other programs too until the webhook listens on it.
+        let ip = net::loopback();
+        let (address, monitoring) = (SocketAddr::new(ip, PORT), SocketAddr::new(ip, MONITORING_PORT));
         let child = Command::new(kit::agent::binary_of("app-health"))
             .arg("webhook")
             .args(["--address", &address.to_string(), "--monitoring-address", &monitoring.to_string()])

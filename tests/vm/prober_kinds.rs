@@ -57,7 +57,7 @@ async fn tcp_and_grpc() {
         ),
     ] {
         let (verdict, connections) =
-            verdict_and_connections(&format!("vm-{name}"), handler, steps, expected).await;
+            verdict_and_connections(&format!("vm-kind-{name}"), handler, steps, expected).await;
         assert_eq!(verdict, expected, "{name}, {connections} connections");
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {

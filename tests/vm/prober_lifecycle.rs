@@ -23,7 +23,7 @@ fn is(name: &'static str, value: &'static str) -> impl Fn(&Value) -> bool {
 
 #[tokio::test]
 async fn an_edited_file_is_applied_without_a_flap() {
-    let plan = AgentConfig::new("vm-edit");
+    let plan = AgentConfig::new("vm-file-edit");
     let app = App::start(plan.ip, answer(OK)).await;
     let probe = |path: &str| single_failure_probe("httpGet", json!({"port": app.port(), "path": path}));
     let vm = plan.start(&probe("/old"));
@@ -106,7 +106,7 @@ async fn the_application_is_probed_after_envoy_is_ready() {
 async fn missed_probes_are_not_repeated() {
     const PERIODS: u32 = 6;
     const PERIOD: Duration = Duration::from_secs(1);
-    let plan = AgentConfig::new("vm-stopped");
+    let plan = AgentConfig::new("vm-probe-stopped");
     let app = App::start(plan.ip, answer(OK)).await;
     let vm = plan.start(&single_failure_probe("httpGet", json!({"port": app.port()})));
     app.seen_at_least(2).await;

@@ -1,9 +1,10 @@
 //! A real Envoy on separate addresses, killed on drop.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use envoy_bootstrap::envoy_version::EnvoyVersion;
 use serde_json::Value;
@@ -206,7 +207,18 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// Creates a folder below `target/it`, named after the test, or returns it if it exists. The name
 /// is kept short because the path of a Unix socket is at most 107 bytes long.
+///
+/// # Panics
+/// If two tests use the same name: each would overwrite the files of the other.
 pub fn folder(name: &str) -> PathBuf {
+    static OWNERS: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    // The harness names the thread of a test after it.
+    let thread = std::thread::current();
+    if let Some(test) = thread.name().filter(|thread| !thread.starts_with("tokio")) {
+        let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = owners.entry(name.to_owned()).or_insert_with(|| test.to_owned());
+        assert_eq!(owner.as_str(), test, "two tests use the folder {name}");
+    }
     let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).expect("target is writable");
     folder
