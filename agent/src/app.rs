@@ -30,7 +30,7 @@ use agent_server::machine_view::MachineView;
 use agent_server::page::StatusPage;
 use agent_server::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use agent_server::stats_server;
-use agent_server::status_server::{self, StatusServer};
+use agent_server::status_server::{self, IstioPaths, StatusServer};
 use agent_state::awaited_pids::AwaitedPids;
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
@@ -97,13 +97,11 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     }
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.
-    let ready = http_server::bind(config.ready_address).map_err(|error| {
-        bind_error(
-            config.ready_address,
-            &error,
-            "it serves GET /healthz/ready; set --ready-address to another one",
-        )
-    })?;
+    let ready = config.ready_address.map(|address| {
+        let hint = "it serves GET /healthz/ready; set --ready-address to another one";
+        http_server::bind(address).map_err(|error| bind_error(address, &error, hint))
+    });
+    let ready = ready.transpose()?;
     let stats = config.stats_address.map(|address| {
         http_server::bind(address).map_err(|error| {
             let hint = "it serves Envoy's metrics; set --stats-address to another one, or to off";
@@ -154,7 +152,7 @@ fn log_configuration(config: &RunConfig) {
     };
     info!(
         envoy,
-        ready_address = %config.ready_address,
+        ready_address = ?config.readiness_port(),
         local_address = %config.local_address,
         admin = %config.admin,
         data_path = config.data_path.as_ref().map_or("off", |url| url.authority.as_str()),
@@ -167,7 +165,7 @@ fn log_configuration(config: &RunConfig) {
 
 /// The ports of the agent.
 struct Listeners {
-    ready: TcpListener,
+    ready: Option<TcpListener>,
     stats: Option<TcpListener>,
     /// `None` if Envoy answers probes.
     probes: Option<TcpListener>,
@@ -224,13 +222,20 @@ async fn serve(
     let limits = Limits { connections, ..Limits::ONE_REQUEST };
     let named = |name, paths| Server { name, paths, limits, metrics: metrics.servers.clone() };
 
-    let server = ReadinessServer::new(state.clone(), config.live);
+    let ready_server = ReadinessServer::new(state.clone(), config.live);
     let answers = {
-        let server = server.clone();
+        let server = ready_server.clone();
         move |request| server.clone().answer(request)
     };
-    let name = named("ready", &[READY_PATH, LIVE_PATH]);
-    let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
+    let mut readiness = tokio::spawn({
+        let (name, stages) = (named("ready", &[READY_PATH, LIVE_PATH]), stages.clone());
+        async move {
+            match ready {
+                Some(listener) => http_server::serve(listener, Plaintext, name, stages, answers).await,
+                None => stages.closing.cancelled().await,
+            }
+        }
+    });
     let scraper = Scraper::new(metrics.clone(), config.metrics, admin.clone());
     let answers = {
         let scraper = scraper.clone();
@@ -241,25 +246,6 @@ async fn serve(
         async move {
             match stats {
                 Some(listener) => http_server::serve(listener, Plaintext, name, stages, answers).await,
-                None => stages.closing.cancelled().await,
-            }
-        }
-    });
-    let mut probe_server = tokio::spawn({
-        let (limits, stages) = (status_server::limits(machine::descriptor_limit()), stages.clone());
-        let name = Server { limits, ..named("probes", &status_server::PATHS) };
-        let server = probes.zip(config.probes).map(|(listener, ProbesConfig { declared, clients, .. })| {
-            let mut registry = Registry::default();
-            let probes = ProbeServer::new(declared, &mut registry);
-            metrics.add_probes(registry);
-            (listener, clients, StatusServer { probes, readiness: server, scraper: scraper.clone() })
-        });
-        async move {
-            match server {
-                Some((listener, clients, server)) => {
-                    let answers = move |request| server.clone().answer(request);
-                    http_server::serve(listener, clients, name, stages, answers).await;
-                }
                 None => stages.closing.cancelled().await,
             }
         }
@@ -282,6 +268,29 @@ async fn serve(
         vm: view,
         page,
     };
+    let mut probe_server = tokio::spawn({
+        let (limits, stages) = (status_server::limits(machine::descriptor_limit()), stages.clone());
+        let name = Server { limits, ..named("probes", &status_server::PATHS) };
+        let status = probes.zip(config.probes).map(|(listener, config)| {
+            let ProbesConfig { declared, clients, istio_metrics, .. } = config;
+            let mut registry = Registry::default();
+            let probes = ProbeServer::new(declared, &mut registry);
+            metrics.add_probes(registry);
+            let local = server.clone();
+            let scraper = local.scraper.clone();
+            let istio = istio_metrics.map(|has_local_metrics| IstioPaths { local, has_local_metrics });
+            (listener, clients, StatusServer { probes, readiness: ready_server, scraper, istio })
+        });
+        async move {
+            match status {
+                Some((listener, clients, server)) => {
+                    let answers = move |request| server.clone().answer(request);
+                    http_server::serve(listener, clients, name, stages, answers).await;
+                }
+                None => stages.closing.cancelled().await,
+            }
+        }
+    });
     let answers = move |request| server.clone().answer(request);
     let name = named("local", &local_server::PATHS);
     let peers = LocalPeers::new(config.local_group);

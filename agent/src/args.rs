@@ -7,6 +7,10 @@ mod bootstrap;
 mod drain_quit;
 #[cfg(not(feature = "vm"))]
 mod pod;
+#[cfg(feature = "vm")]
+mod proxy;
+#[cfg(feature = "vm")]
+mod request;
 mod run;
 mod target_label;
 mod values;
@@ -23,6 +27,10 @@ pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
 #[cfg(not(feature = "vm"))]
 pub use pod::VmArgs;
+#[cfg(feature = "vm")]
+pub use proxy::{Fallback, ProxyArgs};
+#[cfg(feature = "vm")]
+pub use request::RequestArgs;
 pub use run::{EnvoyRestart, Probes, RunArgs};
 pub use target_label::TargetLabel;
 pub use values::go_duration;
@@ -66,6 +74,14 @@ pub enum Command {
     Undrain(UndrainArgs),
     /// Request the running agent to exit, together with Envoy; for a Job that has finished its work
     Quit(QuitArgs),
+    /// Run in the place of Istio's agent, in the container istio-proxy: takes the arguments of
+    /// `pilot-agent proxy`, and executes that agent for what only it supports
+    #[cfg(feature = "vm")]
+    #[command(disable_help_flag = true)]
+    Proxy(ProxyArgs),
+    /// Send a request to a port of this machine, as `pilot-agent request` does, and print the response
+    #[cfg(feature = "vm")]
+    Request(RequestArgs),
     /// Execute a program that is terminated when its parent process exits; `run` starts Envoy this
     /// way
     #[command(hide = true)]

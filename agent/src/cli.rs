@@ -2,6 +2,8 @@
 
 pub mod drain;
 pub mod quit;
+#[cfg(feature = "vm")]
+pub mod request;
 pub mod undrain;
 
 use std::io;

@@ -2,6 +2,8 @@
 
 mod bootstrap;
 mod istio;
+#[cfg(feature = "vm")]
+pub mod istio_sidecar;
 mod metrics;
 #[cfg(not(feature = "vm"))]
 mod pod;

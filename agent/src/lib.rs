@@ -10,6 +10,8 @@ pub mod app;
 pub mod args;
 pub mod cli;
 pub mod config;
+#[cfg(feature = "vm")]
+pub mod istio;
 pub mod machine;
 pub mod program;
 pub mod tasks;

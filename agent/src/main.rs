@@ -7,11 +7,17 @@ use agent_output::exit::{self, Failure};
 use agent_output::log;
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
+#[cfg(feature = "vm")]
+use app_health_agent::istio;
 use app_health_agent::{app, cli, wait};
 use envoy_process::exec_with_pdeathsig;
 
 fn main() -> ExitCode {
     let environment = Environment::from_process();
+    #[cfg(feature = "vm")]
+    if let Some(failure) = istio::exec_other_commands(&environment) {
+        return exit::of_command(Err(failure), None);
+    }
     let args = match environment.parse_args::<Args>() {
         Ok(args) => args,
         Err(error) => {
@@ -40,6 +46,10 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Drain(args) => cli::drain::run(&args),
         Command::Undrain(args) => cli::undrain::run(&args),
         Command::Quit(args) => cli::quit::run(&args),
+        #[cfg(feature = "vm")]
+        Command::Proxy(args) => istio::proxy(args, environment),
+        #[cfg(feature = "vm")]
+        Command::Request(args) => cli::request::run(args),
         Command::Launch { parent, record, command } => {
             exec_with_pdeathsig::run(parent, record.as_deref(), &command)
         }

@@ -1,9 +1,14 @@
-//! What only a virtual machine needs: health checks of its workload, and their report to a discovery
-//! server. The cargo feature `vm` includes it; an agent for Pods is built without.
+//! What virtual machines and sidecars of an Istio mesh need: health checks of the workload, their report to a
+//! discovery server, and what Envoy gets from one. The cargo feature `vm` includes it; an agent for other Pods is
+//! built without.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use envoy_process::random;
+use istio_agent::secrets::secrets;
+use istio_agent::workload_certificate::{self, CertificateConfig};
 use serving::page::Table;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,6 +22,7 @@ use agent_state::awaited_pids::AwaitedPids;
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
 use workload_prober::{HealthConfig, HealthHandle};
+use xds_client::secrets::Secrets;
 use xds_client::{DiscoveryConfig, ProxyConfig, RunningClient, StreamStatus};
 use xds_proxy::ProxyView;
 
@@ -29,6 +35,26 @@ pub struct VmConfig {
     pub proxy: Option<ProxyConfig>,
     /// True if a rendered bootstrap uses the incremental variant of xDS.
     pub is_delta: bool,
+    /// The certificates for Envoy, if they are requested of Istio's CA; set only with `proxy`.
+    pub istio: Option<IstioCertificates>,
+}
+
+/// The certificates of a sidecar in an Istio mesh.
+#[derive(Debug)]
+pub struct IstioCertificates {
+    pub config: CertificateConfig,
+    /// The folder that names of files refer to.
+    pub folder: PathBuf,
+    /// File with certificate revocation lists.
+    pub revoked: Option<PathBuf>,
+}
+
+impl IstioCertificates {
+    /// Starts the task that requests certificates. Without a certificate, Envoy waits for one.
+    fn start(self) -> (Secrets, JoinHandle<()>) {
+        let (certificate, task) = workload_certificate::start(self.config, random::generator());
+        (secrets(certificate, self.folder, self.revoked), task)
+    }
 }
 
 impl VmConfig {
@@ -44,6 +70,8 @@ pub struct VmTasks {
     probing: Option<JoinHandle<()>>,
     /// The stream to a discovery server; `None` if there is none.
     reporting: Option<JoinHandle<()>>,
+    /// The requests for certificates; `None` if they come from files.
+    certificates: Option<JoinHandle<()>>,
     /// Ends `reporting`.
     stop: CancellationToken,
 }
@@ -70,12 +98,14 @@ pub fn start(
         .unzip();
     let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
         let view = VmView { health, stream: None, xds: None };
-        return Ok((view, VmTasks { probing, reporting: None, stop: CancellationToken::new() }));
+        let stop = CancellationToken::new();
+        return Ok((view, VmTasks { probing, reporting: None, certificates: None, stop }));
     };
+    let (secrets, certificates) = config.istio.map(IstioCertificates::start).unzip();
     let RunningClient { stream, xds, task, stop } =
-        xds_client::start(discovery, config.proxy, reported, state.clone(), metrics.clone())?;
+        xds_client::start(discovery, config.proxy, secrets, reported, state.clone(), metrics.clone())?;
     let view = VmView { health, stream: Some(stream), xds };
-    Ok((view, VmTasks { probing, reporting: Some(task), stop }))
+    Ok((view, VmTasks { probing, reporting: Some(task), certificates, stop }))
 }
 
 impl MachineView for VmView {
@@ -104,6 +134,7 @@ impl VmTasks {
         tokio::select! {
             failure = tasks::failure_if_any("health", &mut self.probing) => failure,
             failure = tasks::failure_if_any("xDS client", &mut self.reporting) => failure,
+            failure = tasks::failure_if_any("certificates", &mut self.certificates) => failure,
         }
     }
 

@@ -133,15 +133,16 @@ impl Connection {
     /// Sends `GET path` with `Host: authority` and reads the response, with at most `limit` bytes
     /// of its body.
     pub async fn get(self, authority: &str, path: &str, limit: usize) -> Result<HttpResponse, RequestError> {
-        self.send_empty(Method::GET, authority, path, limit).await
+        self.call(Method::GET, authority, path, limit).await
     }
 
     /// Sends `POST path` with an empty body; otherwise like [`Self::get`].
     pub async fn post(self, authority: &str, path: &str, limit: usize) -> Result<HttpResponse, RequestError> {
-        self.send_empty(Method::POST, authority, path, limit).await
+        self.call(Method::POST, authority, path, limit).await
     }
 
-    async fn send_empty(
+    /// Sends a request with an empty body; otherwise like [`Self::get`].
+    pub async fn call(
         self,
         method: Method,
         authority: &str,

@@ -5,10 +5,13 @@
 //! by, [`parameters`] what a template refers to, and [`template`] renders it. The rules are those of Istio's
 //! `pkg/bootstrap` and `pilot/cmd/pilot-agent` (1.31), and `tests/istio` compares the result with its agent.
 
+pub mod command;
 pub mod downward_api;
+pub mod envoy_flags;
 mod go;
 pub mod node;
 pub mod parameters;
 mod proto;
 pub mod proxy_config;
+pub mod support;
 pub mod template;

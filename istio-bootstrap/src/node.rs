@@ -32,6 +32,8 @@ pub struct Sources {
     pub istio_version: String,
     pub domain: String,
     pub outlier_log_path: String,
+    /// True if Envoy writes its log as JSON.
+    pub log_as_json: bool,
     /// True if certificates come from files only.
     pub only_file_credentials: bool,
 }

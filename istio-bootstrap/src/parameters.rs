@@ -73,7 +73,7 @@ fn parameters(sources: &Sources, config: &ProxyConfig, node: &Node) -> Result<Va
     set("xds_root_cert", sources.variable("XDS_ROOT_CA").unwrap_or_default().into());
     set("meta_json_str", Value::from(node.metadata.clone()).to_string().into());
     set("runtime_flags", runtime_flags(sources, config).to_string().into());
-    set("log_json", false.into());
+    set("log_json", sources.log_as_json.into());
     set("workload_identity_socket_file", node.text("WORKLOAD_IDENTITY_SOCKET_FILE").into());
     for (name, field) in
         [("envoy_status_port", "ENVOY_STATUS_PORT"), ("envoy_prometheus_port", "ENVOY_PROMETHEUS_PORT")]

@@ -3,9 +3,12 @@
 mod fields;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::go;
 use crate::proto::{self, Error};
 use fields::PROXY_CONFIG;
 
@@ -86,11 +89,31 @@ impl ProxyConfig {
         }
     }
 
+    /// Sets the number of Envoy's workers, as the flag `--concurrency` does.
+    pub fn set_concurrency(&mut self, workers: i32) {
+        self.0.insert("concurrency".to_owned(), workers.into());
+    }
+
+    /// The number of Envoy's workers; `None` and 0 are as many as there are processors.
+    pub fn concurrency(&self) -> Option<i64> {
+        self.0.get("concurrency").and_then(Value::as_i64)
+    }
+
+    /// A duration of the configuration.
+    pub fn duration(&self, field: &str) -> Option<Duration> {
+        go::parse_duration(self.0.get(field)?.as_str()?)
+    }
+
+    /// A port of the configuration; `None` if it is 0.
+    pub fn port(&self, field: &str) -> Option<NonZeroU16> {
+        NonZeroU16::new(self.0.get(field)?.as_u64()?.try_into().ok()?)
+    }
+
     pub fn text(&self, field: &str) -> &str {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    pub(crate) fn get(&self, field: &str) -> Option<&Value> {
+    pub fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field)
     }
 

@@ -30,6 +30,12 @@ impl Environment {
         self.get(name).map(|value| value.to_str().ok_or_else(|| wrong(value))).transpose()
     }
 
+    /// Returns all variables whose names and values are UTF-8.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let text = |text: &OsString| text.to_str().map(str::to_owned);
+        self.0.iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+    }
+
     /// Parses the command line of this process.
     pub fn parse_args<A: Parser>(&self) -> Result<A, clap::Error> {
         self.args(Self::words())

@@ -60,6 +60,11 @@ impl Reporter {
         }
     }
 
+    /// Creates a reporter that never reports anything.
+    pub fn silent(settings: ReporterSettings, status: HealthStatus) -> Self {
+        Self { stream_state: StreamState::Done, ..Self::new(settings, status) }
+    }
+
     /// Since when the newest state waits for its acknowledgement, over all streams.
     pub fn unacknowledged(&self) -> Option<Duration> {
         self.unacknowledged

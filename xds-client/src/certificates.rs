@@ -1,12 +1,9 @@
 //! The client certificate files towards the discovery server, reloaded when their content changes.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use serving::watched::Watched;
 use tracing::{error, info};
 
-use super::config::{DiscoveryConfig, DiscoveryServer};
+use super::config::DiscoveryConfig;
 use super::connection::ServerTarget;
 use super::tls::{TlsContent, TlsError};
 use agent_state::metrics::Metrics;
@@ -21,18 +18,21 @@ pub(crate) struct Certificates {
 impl Certificates {
     /// Reads the files. Returns an error if they cannot be used.
     pub(crate) fn new(config: &DiscoveryConfig) -> Result<Self, TlsError> {
-        let (servers, files) = (config.servers.clone(), config.tls.clone());
-        let token_file: Option<Arc<Path>> = config.token_file.as_deref().map(Arc::from);
-        let Some(files) = files else {
-            let target = |server| ServerTarget { server, tls: None, token_file: token_file.clone() };
-            return Ok(Self { targets: servers.into_iter().map(target).collect(), watched: None });
+        let target = |server| ServerTarget {
+            server,
+            tls: None,
+            token: config.token.clone(),
+            headers: config.headers.clone(),
+        };
+        let plaintext: Vec<ServerTarget> = config.servers.iter().cloned().map(target).collect();
+        let Some(files) = config.tls.clone() else {
+            return Ok(Self { targets: plaintext, watched: None });
         };
         let content = files.read()?;
-        let first = targets(&servers, &content, token_file.as_ref())?;
+        let first = targets(&plaintext, &content)?;
         let read = move || files.read().map_err(|error| error.to_string());
-        let parse = move |content: &TlsContent| {
-            targets(&servers, content, token_file.as_ref()).map_err(|error| error.to_string())
-        };
+        let parse =
+            move |content: &TlsContent| targets(&plaintext, content).map_err(|error| error.to_string());
         Ok(Self { targets: first, watched: Some(Watched::new(content, read, parse)) })
     }
 
@@ -61,14 +61,11 @@ impl Certificates {
     }
 }
 
-fn targets(
-    servers: &[DiscoveryServer],
-    content: &TlsContent,
-    token_file: Option<&Arc<Path>>,
-) -> Result<Vec<ServerTarget>, TlsError> {
-    let target = |server: &DiscoveryServer| {
-        let tls = Some(content.client(&server.san)?);
-        Ok(ServerTarget { server: server.clone(), tls, token_file: token_file.cloned() })
+/// Returns these targets with TLS.
+fn targets(plaintext: &[ServerTarget], content: &TlsContent) -> Result<Vec<ServerTarget>, TlsError> {
+    let target = |target: &ServerTarget| {
+        let tls = Some(content.client(&target.server.san)?);
+        Ok(ServerTarget { tls, ..target.clone() })
     };
-    servers.iter().map(target).collect()
+    plaintext.iter().map(target).collect()
 }

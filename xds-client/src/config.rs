@@ -1,11 +1,15 @@
 //! Configuration of the stream; the agent's flags become it.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hyper::header::HeaderMap;
+use hyper::http::uri::Authority;
 use xds::{Node, Variant};
 
 use super::tls::{San, TlsFiles};
+use super::token::TokenFile;
 use address::Endpoint;
 
 /// Configuration of the stream to a discovery server.
@@ -15,11 +19,15 @@ pub struct DiscoveryConfig {
     pub servers: Vec<DiscoveryServer>,
     /// `None` for plaintext.
     pub tls: Option<TlsFiles>,
-    /// File with the token that authenticates the agent.
-    pub token_file: Option<PathBuf>,
+    /// The token that authenticates the agent.
+    pub token: Option<TokenFile>,
+    /// Headers that are added to each request.
+    pub headers: HeaderMap,
     pub variant: Variant,
     /// The node identity, without the probe.
     pub node: Node,
+    /// False if the stream is opened for Envoy only.
+    pub reports_health: bool,
     /// Interval towards an app-health server; at least one second.
     pub heartbeat: Duration,
     /// Interval towards a server that implements only Istio's protocol; `None` disables it.
@@ -38,21 +46,32 @@ pub struct DiscoveryServer {
     pub san: San,
 }
 
-/// File name in the state directory.
-const SOCKET: &str = "xds.sock";
+impl DiscoveryServer {
+    /// Parses `HOST:PORT`, with brackets around an IPv6 address. The certificate must carry `san`, or the host.
+    /// `None` if this is no such address.
+    pub fn parse(text: &str, san: Option<&str>) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        let port = authority.port_u16().filter(|port| *port != 0 && !text.contains('@'))?;
+        let host = authority.host();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let endpoint = match bare.parse::<IpAddr>() {
+            Ok(ip) => Endpoint::Ip((ip, port).into()),
+            Err(_) if host.is_empty() || bare != host => return None,
+            Err(_) if host.eq_ignore_ascii_case("localhost") => Endpoint::Localhost(port),
+            Err(_) => Endpoint::Name(host.to_owned(), port),
+        };
+        let san = San::new(san.unwrap_or(bare), bare)?;
+        Some(Self { authority: text.to_owned(), endpoint, san })
+    }
+}
 
 /// Configuration of `--proxy-xds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyConfig {
-    /// Absolute path of the directory with the socket and the stored configuration.
+    /// Absolute path of the directory with the stored configuration.
     pub state_dir: PathBuf,
     /// `None` disables the stored configuration.
     pub max_age: Option<Duration>,
-}
-
-impl ProxyConfig {
-    /// Returns the path of the socket that Envoy connects to.
-    pub fn socket(&self) -> PathBuf {
-        self.state_dir.join(SOCKET)
-    }
+    /// Absolute paths of the sockets that Envoy connects to. Each serves ADS and SDS.
+    pub sockets: Vec<PathBuf>,
 }

@@ -5,7 +5,6 @@ mod attempt_errors;
 mod first_read;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
-use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::http::uri::{Scheme, Uri};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -27,7 +26,7 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 
 use super::config::DiscoveryServer;
-use super::token;
+use super::token::TokenFile;
 use attempt_errors::{AttemptErrors, Stage};
 use first_read::{FirstRead, tls_error};
 use http_client::{Resolved, resolve};
@@ -48,8 +47,10 @@ pub struct ServerTarget {
     pub server: DiscoveryServer,
     /// `None` for plaintext.
     pub tls: Option<Arc<ClientConfig>>,
-    /// File with the token that authenticates the agent; read at each attempt.
-    pub token_file: Option<Arc<Path>>,
+    /// The token that authenticates the agent; read at each attempt.
+    pub token: Option<TokenFile>,
+    /// Headers that are added to each request.
+    pub headers: HeaderMap,
 }
 
 /// An HTTP/2 connection that carries one stream.
@@ -67,8 +68,8 @@ pub struct Connection {
 #[derive(Debug, Clone)]
 pub struct GrpcChannel {
     requests: http2::SendRequest<Body>,
-    /// Header that is added to each request.
-    authorization: Option<HeaderValue>,
+    /// Headers that are added to each request.
+    headers: Arc<HeaderMap>,
 }
 
 impl GrpcService<Body> for GrpcChannel {
@@ -81,9 +82,7 @@ impl GrpcService<Body> for GrpcChannel {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-        }
+        request.headers_mut().extend(HeaderMap::clone(&self.headers));
         Box::pin(self.requests.send_request(request))
     }
 }
@@ -118,8 +117,7 @@ pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Res
 
 async fn dial(address: SocketAddr, target: &ServerTarget) -> Result<Connection, (Stage, String)> {
     let in_handshake = |error: String| (Stage::Handshake, error);
-    let token = target.token_file.as_deref().map(token::read).transpose();
-    let authorization = token.map_err(in_handshake)?;
+    let token = target.token.as_ref().map(TokenFile::read).transpose().map_err(in_handshake)?;
     let stream = match timeout(STEP_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err((Stage::Connect, error.to_string())),
@@ -127,7 +125,9 @@ async fn dial(address: SocketAddr, target: &ServerTarget) -> Result<Connection, 
     };
     let secured = secure(stream, address, &target.server, target.tls.as_ref()).await;
     let mut connection = secured.map_err(in_handshake)?;
-    connection.requests.authorization = authorization;
+    let mut headers = target.headers.clone();
+    headers.extend(token.flatten().map(|token| (AUTHORIZATION, token)));
+    connection.requests.headers = headers.into();
     Ok(connection)
 }
 
@@ -185,6 +185,6 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         // The same error ends the stream, where it is reported.
         let _ = driver.await;
     });
-    let requests = GrpcChannel { requests, authorization: None };
+    let requests = GrpcChannel { requests, headers: Arc::default() };
     Ok(Connection { peer, origin, requests, driver: AbortOnDropHandle::new(driver) })
 }

@@ -32,14 +32,15 @@ pub(super) struct HealthIo {
 }
 
 impl HealthIo {
-    /// Also returns the status, and the results of validations.
+    /// Also returns the status, and the results of validations. `is_done` is true if nothing is reported.
     pub(super) fn new(
         handle: HealthHandle,
         node: Node,
+        is_done: bool,
     ) -> (Self, watch::Receiver<StreamStatus>, mpsc::Receiver<Input>) {
         let (validated, validations) = mpsc::channel(VALIDATION_QUEUE);
         let (status, statuses) = watch::channel(StreamStatus::default());
-        let io = Self { handle, node, validated, validation_task: None, status, is_done: false };
+        let io = Self { handle, node, validated, validation_task: None, status, is_done };
         (io, statuses, validations)
     }
 

@@ -10,7 +10,7 @@ pub mod connection;
 mod event_log;
 mod health_io;
 mod new_stream;
-mod secrets;
+pub mod secrets;
 mod server;
 mod stream_status;
 mod stream_table;
@@ -21,6 +21,7 @@ mod type_table;
 pub mod upstream;
 mod view;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub use config::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
 use envoy_process::random;
 use envoy_process::state_dir;
 use health_io::HealthIo;
+use secrets::Secrets;
+use server::Server;
 pub use stream_status::StreamStatus;
 pub use stream_table::stream_table;
 use task::{ClientTask, Context};
@@ -61,23 +64,25 @@ pub struct RunningClient {
     pub stop: CancellationToken,
 }
 
-/// Starts the task that opens streams. With a proxy, also binds the socket and reads the stored
-/// configuration.
+/// Starts the task that opens streams. With a proxy, also binds the sockets and reads the stored
+/// configuration. Without `secrets`, the files of the stream's own TLS are served to Envoy.
 ///
 /// # Errors
 /// If the certificate files, the state directory or the socket cannot be used.
 pub fn start(
     discovery: DiscoveryConfig,
     proxy: Option<ProxyConfig>,
+    secrets: Option<Secrets>,
     health: HealthHandle,
     state: Arc<AgentState>,
     metrics: Arc<Metrics>,
 ) -> Result<RunningClient, Failure> {
-    let listener = proxy.as_ref().map(listen).transpose()?;
+    let listeners = proxy.as_ref().map(listen).transpose()?;
     let usage = |error: serving::tls::TlsError| Failure::Usage(error.to_string());
     let certificates = Certificates::new(&discovery).map_err(usage)?;
-    let files = discovery.tls.clone().filter(|_| proxy.is_some());
-    let secrets = secrets::watch(files).map_err(usage)?;
+    let files = discovery.tls.clone().filter(|_| proxy.is_some() && secrets.is_none());
+    let files = files.map(secrets::watch_files).transpose().map_err(usage)?;
+    let secrets = secrets.or(files);
     let identity = discovery.node.id.clone();
     let file = proxy.as_ref().and_then(|proxy| Some((CacheFile::new(&proxy.state_dir), proxy.max_age?)));
     let stored = file.as_ref().and_then(|(file, max_age)| file.load(&identity, *max_age));
@@ -90,32 +95,40 @@ pub fn start(
         istio_heartbeat: discovery.istio_heartbeat,
         final_report_timeout: discovery.final_report_timeout,
     };
-    let reporter = Reporter::new(reporter, health.subscribe().borrow().status.clone());
+    let status = health.subscribe().borrow().status.clone();
+    let reporter = match discovery.reports_health {
+        true => Reporter::new(reporter, status),
+        false => Reporter::silent(reporter, status),
+    };
     let settings =
         ProxySettings { identity, max_age, variant: discovery.variant, serves_envoy: proxy.is_some() };
     let state_machine = Proxy::new(settings, reporter, stored);
     let (streams, new_streams) = mpsc::channel(NEW_STREAMS);
     let (views, xds) = watch::channel(state_machine.view(Duration::ZERO));
     let (views, xds) = proxy.map(|_| (views, xds)).unzip();
-    let (health, stream, validations) = HealthIo::new(health, discovery.node);
+    let (health, stream, validations) = HealthIo::new(health, discovery.node, !discovery.reports_health);
     let context = Context { certificates, cache, random, views, state, metrics };
     let (task, stop) = (ClientTask::new(state_machine, health, context), CancellationToken::new());
     let stopped = stop.clone();
     let task = tokio::spawn(async move {
-        let Some(listener) = listener else { return task.run(new_streams, validations, stopped).await };
+        let Some(listeners) = listeners else { return task.run(new_streams, validations, stopped).await };
+        let server = Server::new(streams, secrets);
         tokio::select! {
-            () = server::serve(listener, streams, secrets) => {}
+            () = server.serve(listeners) => {}
             () = task.run(new_streams, validations, stopped) => {}
         }
     });
     Ok(RunningClient { stream, xds, task, stop })
 }
 
-/// Binds the socket that Envoy connects to.
-fn listen(config: &ProxyConfig) -> Result<UnixListener, Failure> {
+/// Binds the sockets that Envoy connects to.
+fn listen(config: &ProxyConfig) -> Result<Vec<UnixListener>, Failure> {
     state_dir::create(&config.state_dir).map_err(|error| Failure::CannotWrite(error.to_string()))?;
-    let socket = config.socket();
-    http_server::bind_unix(&socket).map_err(|error| {
-        Failure::Os(format!("unix:{}: {error}; it serves xDS; choose another --state-dir", socket.display()))
-    })
+    let bind = |socket: &PathBuf| {
+        http_server::bind_unix(socket).map_err(|error| {
+            let socket = socket.display();
+            Failure::Os(format!("unix:{socket}: {error}; it serves xDS; choose another directory"))
+        })
+    };
+    config.sockets.iter().map(bind).collect()
 }

@@ -1,14 +1,13 @@
-//! Serves the workload's certificate as `default` and its CA as `ROOTCA`, over SDS. These are the names
-//! that Istio uses.
+//! SDS: the secrets that Envoy asks for by name.
 
+mod files;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::Incoming;
 use serving::grpc::{self, Messages};
-use serving::tls::TlsError;
-use serving::watched::Watched;
 use tokio::sync::watch;
 use tracing::{debug, warn};
 use workload_health::text::printable;
@@ -16,44 +15,35 @@ use xds::type_url::SECRET;
 use xds::{Request, ResourceRef, ResponseHead, Variant, any, put_bytes};
 
 use super::new_stream::Responses;
-use super::tls::{TlsContent, TlsFiles};
+pub(crate) use files::watch_files;
 
-/// How often the files are read. A new certificate reaches Envoy within a second.
-const INTERVAL: Duration = Duration::from_millis(500);
-const CERTIFICATE: &str = "default";
-const AUTHORITY: &str = "ROOTCA";
+/// Encoded secrets, as `google.protobuf.Any`, by their names.
+pub type SecretMap = BTreeMap<String, Bytes>;
 
-/// The encoded secrets of one version of the files.
-pub(super) struct Secrets {
-    /// Each as `google.protobuf.Any`; there is no certificate if only a token authenticates the agent.
-    certificate: Option<Bytes>,
-    authority: Bytes,
+/// Where secrets come from.
+#[derive(Clone)]
+pub struct Secrets {
+    /// The secrets that exist now.
+    pub current: watch::Receiver<Arc<SecretMap>>,
+    /// Called with each name that Envoy asks for. False if there will never be a secret of this name.
+    pub request: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-impl Secrets {
-    /// Returns an error if the certificate and the key do not belong together.
-    fn new(content: &TlsContent) -> Result<Self, TlsError> {
-        content.check()?;
-        let certificate = content.certificate_and_key().map(|[cert, key]| {
-            let pair = message(&[(1, &data_source(cert)), (2, &data_source(key))]);
-            any(SECRET, &message(&[(1, CERTIFICATE.as_bytes()), (2, &pair)]))
-        });
-        let validation = message(&[(1, &data_source(content.ca()))]);
-        let authority = any(SECRET, &message(&[(1, AUTHORITY.as_bytes()), (4, &validation)]));
-        Ok(Self { certificate, authority })
-    }
-
-    fn get(&self, name: &str) -> Option<&[u8]> {
-        match name {
-            CERTIFICATE => self.certificate.as_deref(),
-            AUTHORITY => Some(&self.authority),
-            _ => None,
-        }
-    }
+/// Encodes a certificate and its key; both are PEM texts.
+pub fn encode_certificate(name: &str, chain: &[u8], key: &[u8]) -> Bytes {
+    let pair = message(&[(1, &data_source(chain)), (2, &data_source(key))]);
+    any(SECRET, &message(&[(1, name.as_bytes()), (2, &pair)]))
 }
 
-/// Encodes `Secret`, `TlsCertificate` or `CertificateValidationContext`, whose fields are messages and
-/// strings only.
+/// Encodes CA certificates and certificate revocation lists, which are PEM texts.
+pub fn encode_roots(name: &str, roots: &[u8], revoked: Option<&[u8]>) -> Bytes {
+    let mut fields = vec![(1, data_source(roots))];
+    fields.extend(revoked.map(|lists| (7, data_source(lists))));
+    let fields: Vec<(u64, &[u8])> = fields.iter().map(|(number, content)| (*number, &**content)).collect();
+    any(SECRET, &message(&[(1, name.as_bytes()), (4, &message(&fields))]))
+}
+
+/// Encodes a message whose fields are messages and strings only.
 fn message(fields: &[(u64, &[u8])]) -> Bytes {
     let mut to = BytesMut::new();
     for (number, content) in fields {
@@ -67,16 +57,11 @@ fn data_source(content: &[u8]) -> Bytes {
     message(&[(2, content)])
 }
 
-/// Reads the files, and reads them again when they change. `None` without files. Must be called in a
-/// runtime.
-pub(super) fn watch(files: Option<TlsFiles>) -> Result<Option<watch::Receiver<Arc<Secrets>>>, TlsError> {
-    let Some(files) = files else { return Ok(None) };
-    let content = files.read()?;
-    let first = Secrets::new(&content)?;
-    let read = move || files.read().map_err(|error| error.to_string());
-    let parse = |content: &TlsContent| Secrets::new(content).map_err(|error| error.to_string());
-    let watched = Watched::new(content, read, parse).every(INTERVAL);
-    Ok(Some(watched.spawn(first, "certificate for Envoy", |_| {})))
+/// A secret of a stream.
+struct Subscribed {
+    name: String,
+    /// What was sent last.
+    sent: Option<Bytes>,
 }
 
 /// Serves one SDS stream until Envoy closes it.
@@ -84,69 +69,80 @@ pub(super) async fn serve(
     variant: Variant,
     mut requests: Messages<Incoming>,
     responses: Responses,
-    mut secrets: watch::Receiver<Arc<Secrets>>,
+    mut secrets: Secrets,
 ) {
-    let mut names: Vec<String> = Vec::new();
+    let mut subscribed: Vec<Subscribed> = Vec::new();
     let mut version = 0_u64;
     loop {
-        let changed = tokio::select! {
+        tokio::select! {
             request = requests.next() => {
                 let Ok(request) = request else { return };
                 let Ok(request) = Request::parse(&request, variant) else { return };
-                let Some(changed) = subscribe(&mut names, request, variant) else { continue };
-                changed
+                subscribe(&mut subscribed, request, variant, &*secrets.request);
             }
-            changed = secrets.changed() => {
+            changed = secrets.current.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                names.clone()
             }
-        };
+        }
+        let current = secrets.current.borrow_and_update().clone();
+        let Some(response) = response(&mut subscribed, &current, version + 1, variant) else { continue };
         version += 1;
-        let current = secrets.borrow_and_update().clone();
-        let Some(response) = response(&current, &changed, version, variant) else { continue };
         if responses.send(Ok(grpc::parts(response, Bytes::new()))).await.is_err() {
             return;
         }
     }
 }
 
-/// Applies a request, and returns the names that Envoy waits for.
-fn subscribe(names: &mut Vec<String>, request: Request, variant: Variant) -> Option<Vec<String>> {
+/// Applies a request. `is_known` is false for names that no secret will ever have.
+fn subscribe(
+    subscribed: &mut Vec<Subscribed>,
+    request: Request,
+    variant: Variant,
+    is_known: &dyn Fn(&str) -> bool,
+) {
     if let Some(text) = request.error_text().unwrap_or_else(|_| Some(String::new())) {
         warn!(text = printable(&text), "certificate rejected by Envoy");
     }
-    let is_new = |name: &String| !names.contains(name);
-    let new: Vec<String> = request.subscribe.iter().filter(|name| is_new(name)).cloned().collect();
-    for name in &new {
-        if ![CERTIFICATE, AUTHORITY].contains(&name.as_str()) {
-            warn!(
-                name = printable(name),
-                "unknown secret requested by Envoy; it can only be default or ROOTCA"
-            );
-        }
-    }
     match variant {
-        Variant::Sotw => *names = request.subscribe,
-        Variant::Delta => {
-            names.extend(new.iter().cloned());
-            names.retain(|name| !request.unsubscribe.contains(name));
-        }
+        Variant::Sotw => subscribed.retain(|secret| request.subscribe.contains(&secret.name)),
+        Variant::Delta => subscribed.retain(|secret| !request.unsubscribe.contains(&secret.name)),
     }
-    // In state of the world, a response contains all names.
-    (!new.is_empty()).then(|| if variant == Variant::Sotw { names.clone() } else { new })
+    for name in request.subscribe {
+        if subscribed.iter().any(|secret| secret.name == name) {
+            continue;
+        }
+        if !is_known(&name) {
+            warn!(name = printable(&name), "unknown secret requested by Envoy");
+        }
+        subscribed.push(Subscribed { name, sent: None });
+    }
 }
 
-fn response(secrets: &Secrets, names: &[String], version: u64, variant: Variant) -> Option<Bytes> {
-    let found: Vec<(&str, &[u8])> =
-        names.iter().filter_map(|name| Some((name.as_str(), secrets.get(name)?))).collect();
-    if found.is_empty() {
+/// Returns a response if a secret has changed. In state of the world, it contains all of them.
+fn response(
+    subscribed: &mut [Subscribed],
+    current: &SecretMap,
+    version: u64,
+    variant: Variant,
+) -> Option<Bytes> {
+    let mut changed: Vec<usize> = Vec::new();
+    for (index, secret) in subscribed.iter_mut().enumerate() {
+        if let Some(found) = current.get(&secret.name).filter(|found| secret.sent.as_ref() != Some(*found)) {
+            secret.sent = Some(found.clone());
+            changed.push(index);
+        }
+    }
+    if changed.is_empty() {
         return None;
     }
-    debug!(version, secrets = found.len(), "certificates sent to Envoy");
+    debug!(version, secrets = changed.len(), "certificates sent to Envoy");
     let version = version.to_string();
-    let resource = |(name, any)| ResourceRef { name, version: &version, any };
+    let resources = subscribed.iter().enumerate().filter_map(|(index, secret)| {
+        let any = secret.sent.as_deref().filter(|_| variant == Variant::Sotw || changed.contains(&index))?;
+        Some(ResourceRef { name: &secret.name, version: &version, any })
+    });
     let head = ResponseHead { type_url: SECRET, version: &version, nonce: &version };
-    Some(head.encode(variant, found.into_iter().map(resource), []))
+    Some(head.encode(variant, resources, []))
 }

@@ -11,7 +11,8 @@ use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serving::grpc::{Flow, MessageBody, Messages};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep};
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -38,39 +39,51 @@ const REQUEST_LIMIT: usize = 4 << 20;
 /// Pause after a failed accept, for example because the process has no free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts connections; never returns.
-pub(super) async fn serve(
-    listener: UnixListener,
+/// Where the requests of Envoy go.
+#[derive(Clone)]
+pub(super) struct Server {
     streams: mpsc::Sender<NewStream>,
-    secrets: Option<watch::Receiver<Arc<Secrets>>>,
-) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                warn!(%error, "xDS connection not accepted");
-                sleep(ACCEPT_PAUSE).await;
+    /// `None` if there are no certificates.
+    secrets: Option<Secrets>,
+    permits: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(super) fn new(streams: mpsc::Sender<NewStream>, secrets: Option<Secrets>) -> Self {
+        Self { streams, secrets, permits: Arc::new(Semaphore::new(CONNECTIONS)) }
+    }
+
+    /// Accepts connections on all sockets until this is dropped.
+    pub(super) async fn serve(self, listeners: Vec<UnixListener>) {
+        let mut accepting: JoinSet<()> =
+            listeners.into_iter().map(|listener| self.clone().accept(listener)).collect();
+        while accepting.join_next().await.is_some() {}
+    }
+
+    async fn accept(self, listener: UnixListener) {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    warn!(%error, "xDS connection not accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+                warn!("xDS connection closed: {CONNECTIONS} connections are open");
                 continue;
-            }
-        };
-        let Ok(permit) = permits.clone().try_acquire_owned() else {
-            warn!("xDS connection closed: {CONNECTIONS} connections are open");
-            continue;
-        };
-        let (streams, secrets) = (streams.clone(), secrets.clone());
-        tokio::spawn(async move {
-            connection(stream, streams, secrets).await;
-            drop(permit);
-        });
+            };
+            let (streams, secrets) = (self.streams.clone(), self.secrets.clone());
+            tokio::spawn(async move {
+                connection(stream, streams, secrets).await;
+                drop(permit);
+            });
+        }
     }
 }
 
-async fn connection(
-    stream: UnixStream,
-    streams: mpsc::Sender<NewStream>,
-    secrets: Option<watch::Receiver<Arc<Secrets>>>,
-) {
+async fn connection(stream: UnixStream, streams: mpsc::Sender<NewStream>, secrets: Option<Secrets>) {
     let service = service_fn(|request: Request<Incoming>| {
         let (streams, secrets) = (streams.clone(), secrets.clone());
         async move { Ok::<_, Infallible>(handle(request, streams, secrets).await) }
@@ -92,7 +105,7 @@ async fn connection(
 async fn handle(
     request: Request<Incoming>,
     streams: mpsc::Sender<NewStream>,
-    secrets: Option<watch::Receiver<Arc<Secrets>>>,
+    secrets: Option<Secrets>,
 ) -> hyper::Response<Body> {
     let error = |code, text: &str| Status::new(code, text).into_http();
     if request.method() != Method::POST {

@@ -44,6 +44,8 @@ impl San {
 /// Paths of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
+    /// Names of the settings of all three files in error texts.
+    pub names: [&'static str; 3],
     /// PEM file with the CA certificates that verify the server's certificate.
     pub ca: PathBuf,
     /// `None` if only a token authenticates the agent.
@@ -67,10 +69,14 @@ pub struct TlsContent {
 }
 
 impl TlsFiles {
+    /// The flags of the command `run`.
+    pub const FLAGS: [&'static str; 3] = ["--discovery-ca", "--discovery-cert", "--discovery-key"];
+
     pub fn read(&self) -> Result<TlsContent, TlsError> {
-        let ca = Pem::read("--discovery-ca", &self.ca)?;
+        let [ca_name, cert_name, key_name] = self.names;
+        let ca = Pem::read(ca_name, &self.ca)?;
         let client = |ClientFiles { cert, key }: &ClientFiles| {
-            Ok([Pem::read("--discovery-cert", cert)?, Pem::read("--discovery-key", key)?])
+            Ok([Pem::read(cert_name, cert)?, Pem::read(key_name, key)?])
         };
         let client = self.client.as_ref().map(client).transpose()?;
         Ok(TlsContent { ca, client })

@@ -118,7 +118,7 @@ pub(crate) fn put_nonempty(to: &mut BytesMut, number: u64, content: &[u8]) {
 }
 
 /// Appends an enum, integer or bool field.
-pub(crate) fn put_integer(to: &mut BytesMut, number: u64, content: u64) {
+pub fn put_integer(to: &mut BytesMut, number: u64, content: u64) {
     encode_varint(number << 3, to);
     encode_varint(content, to);
 }

@@ -11,7 +11,7 @@ mod request;
 mod response;
 pub mod type_url;
 
-pub use fields::{Malformed, bytes_size, fields, put_bytes, put_key};
+pub use fields::{Malformed, bytes_size, fields, put_bytes, put_integer, put_key};
 pub use node::Node;
 pub use request::Request;
 pub use response::{Resource, ResourceRef, Response, ResponseHead, any, parse_any};

@@ -23,7 +23,11 @@ pub(super) fn rows(config: &RunConfig) -> Configuration {
                     EnvoyConfigSource::Given(file) => file.display().to_string(),
                 },
             );
-            add("worker threads", envoy.concurrency.to_string());
+            let workers = match envoy.concurrency {
+                0 => "one for each processor".to_owned(),
+                workers => workers.to_string(),
+            };
+            add("worker threads", workers);
             add(
                 "after an exit of Envoy",
                 match envoy.restart {
@@ -50,7 +54,7 @@ pub(super) fn rows(config: &RunConfig) -> Configuration {
             },
         );
     }
-    add("readiness port", config.ready_address.to_string());
+    add("readiness port", config.readiness_port().map_or("off".to_owned(), |address| address.to_string()));
     add("stats port", config.stats_address.map_or("off".to_owned(), |address| address.to_string()));
     add("local port", config.local_address.to_string());
     add("Envoy's admin interface", config.admin.to_string());

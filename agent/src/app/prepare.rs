@@ -112,7 +112,10 @@ pub(super) async fn end_leftover(config: &RunConfig) -> Result<Option<PathBuf>, 
     // Agents with --envoy-config need no state directory, and can share the default one.
     let name = match is_exclusive {
         true => "envoy-process.json".to_owned(),
-        false => format!("envoy-process-{}.json", config.ready_address),
+        false => {
+            let port = config.readiness_port().map_or_else(String::new, |address| address.to_string());
+            format!("envoy-process-{port}.json")
+        }
     };
     // If something else needs the directory, it reports the error.
     if let Err(error) = state_dir::create(&config.state_dir) {
@@ -137,7 +140,7 @@ pub(super) fn files(
         launcher: Some(PathBuf::from(SELF_EXE)),
         record,
         configuration: files.arguments,
-        flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
+        flags: envoy.flags.clone(),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
         validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),

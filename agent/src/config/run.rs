@@ -27,6 +27,7 @@ use envoy::{envoy_args, envoy_binary, readable, sidecar_with_ready_listener};
 use envoy_bootstrap::filter_choice::FilterChoice;
 use envoy_process::config_source::{EnvoyConfigSource, SidecarConfig};
 use envoy_process::drain;
+use envoy_process::process::EnvoyCommand;
 use envoy_process::restart_policy::RestartMode;
 pub use probes::ProbesConfig;
 use probes::probes_config;
@@ -47,8 +48,8 @@ const CONCURRENCY: u32 = 2;
 
 #[derive(Debug)]
 pub struct RunConfig {
-    /// Address of the readiness server.
-    pub ready_address: SocketAddr,
+    /// Address of the readiness server; `None` if readiness is served on the probes' port only.
+    pub ready_address: Option<SocketAddr>,
     /// Address of the server of Envoy's metrics; `None` if it is disabled, or if the agent does not render
     /// Envoy's configuration.
     pub stats_address: Option<SocketAddr>,
@@ -89,7 +90,7 @@ impl RunConfig {
         Self::on(args, environment, &Machine::here())
     }
 
-    fn on(args: RunArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
+    pub(super) fn on(args: RunArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
         check_exclusive(&args)?;
         let drain = drain_settings(&args, environment)?;
         let RunArgs {
@@ -195,12 +196,14 @@ impl RunConfig {
             (vm, files)
         };
         let child = |files: EnvoyConfigSource| -> Result<EnvoyProcessConfig, Failure> {
+            let concurrency = concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY);
+            let args = envoy_args(args, files.sidecar().is_some())?;
             Ok(EnvoyProcessConfig {
                 binary: envoy_binary(envoy, environment)?,
-                args: envoy_args(args, files.sidecar().is_some())?,
+                flags: EnvoyCommand::flags(concurrency, drain.deadline, args),
                 files,
                 query_version,
-                concurrency: concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY),
+                concurrency,
                 restart: match envoy_restart {
                     EnvoyRestart::Never => RestartMode::Never,
                     EnvoyRestart::Always => RestartMode::Always,
@@ -213,7 +216,7 @@ impl RunConfig {
             })
         };
         Ok(Self {
-            ready_address,
+            ready_address: Some(ready_address),
             stats_address,
             local_address,
             local_group,
@@ -239,6 +242,11 @@ impl RunConfig {
 }
 
 impl RunConfig {
+    /// Returns the address of the port that kubelet asks for readiness; there is always one.
+    pub fn readiness_port(&self) -> Option<SocketAddr> {
+        self.ready_address.or(self.probes.as_ref().map(|probes| probes.address))
+    }
+
     /// Returns which form of the filter is rendered; `None` if the agent does not render Envoy's
     /// configuration.
     pub fn filter_choice(&self) -> Option<FilterChoice> {

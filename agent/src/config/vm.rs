@@ -31,13 +31,14 @@ impl VmConfig {
         let group = health.group.as_ref().map(|file| &file.group);
         let discovery =
             discovery_config(args.discovery, group, instance_ip, &machine::hostname(), environment)?;
-        Ok((Self { health, discovery, proxy, is_delta }, warnings))
+        let config = Self { health, discovery, proxy, is_delta, istio: None };
+        Ok((config, warnings))
     }
 
     /// Returns the socket that a rendered bootstrap uses.
     pub(super) fn xds_socket(&self) -> Option<XdsSocket> {
         let (proxy, discovery) = (self.proxy.as_ref()?, self.discovery.as_ref()?);
         let node_id = discovery.node.id.clone();
-        Some(XdsSocket { path: proxy.socket(), is_delta: self.is_delta, node_id })
+        Some(XdsSocket { path: proxy.sockets.first()?.clone(), is_delta: self.is_delta, node_id })
     }
 }

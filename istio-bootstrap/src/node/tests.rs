@@ -16,6 +16,7 @@ fn sources(environment: &[(&str, &str)]) -> Sources {
         istio_version: "1.31.0".to_owned(),
         domain: "shop.svc.cluster.local".to_owned(),
         outlier_log_path: String::new(),
+        log_as_json: false,
         only_file_credentials: false,
     }
 }

@@ -3,17 +3,12 @@
 mod generated;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use istio_bootstrap::node::{Node, Sources};
-use istio_bootstrap::parameters;
-use istio_bootstrap::proxy_config::ProxyConfig;
+use istio_agent::contract::Contract;
 use kit::envoy;
 use kit::vm::certificates::Authority;
-use nix::ifaddrs::getifaddrs;
-use nix::net::if_::InterfaceFlags;
 use serde_json::Value;
 
 use crate::istio;
@@ -24,8 +19,15 @@ const CASES: u64 = 200;
 const CASES_VARIABLE: &str = "APP_HEALTH_BOOTSTRAPS";
 const SEED_VARIABLE: &str = "APP_HEALTH_SEED";
 /// What Istio's agent starts in place of Envoy: it keeps the bootstrap, which the agent deletes.
-const ENVOY: &str =
-    "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -c ] && cp \"$2\" rendered.json; shift; done\n";
+const ENVOY: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > flags\nwhile [ $# -gt 0 ]; do [ \"$1\" = -c ] && cp \"$2\" rendered.json; shift; done\n";
+const ARGUMENTS: [&str; 6] = [
+    "proxy",
+    "sidecar",
+    "--domain",
+    generated::DOMAIN,
+    "--proxyLogLevel=warning",
+    "--proxyComponentLogLevel=misc:error",
+];
 const CERTIFICATE: &str = "var/run/secrets/istio/root-cert.pem";
 const TEMPLATE: &str = "var/lib/istio/envoy/envoy_bootstrap_tmpl.json";
 /// The version of a build without a release.
@@ -41,17 +43,17 @@ fn bootstraps_are_equal() {
     let template = std::fs::read_to_string(istio("envoy_bootstrap.json")).expect("a template");
     let folder = envoy::folder("istio-bootstraps");
     prepare(&folder, &template);
-    let addresses = machine_addresses();
     for seed in first..first + count {
         let case = Case::new(seed);
         let expected = rendered_by_istio(&folder, &case);
-        let found = rendered(&template, &case, &addresses);
+        let found = rendered(&folder, &case);
         let again = format!("{SEED_VARIABLE}={seed} {CASES_VARIABLE}=1 ./justw test-istio bootstraps");
         let found = found.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nwe refuse it: {error}"));
         let expected =
             expected.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nIstio's agent refuses it: {error}"));
-        let differences = differences(Some(&expected), Some(&found), "");
+        let differences = differences(Some(&expected.bootstrap), Some(&found.bootstrap), "");
         assert!(differences.is_empty(), "{again}\n{case:#?}\n{}", differences.join("\n"));
+        assert_eq!(found.flags, expected.flags, "{again}\n{case:#?}");
     }
     println!("{count} equal");
 }
@@ -68,36 +70,13 @@ fn prepare(folder: &Path, template: &str) {
     std::fs::set_permissions(envoy, mode).expect("an own file");
 }
 
-/// The addresses of this machine in the order in which Istio's agent finds them.
-fn machine_addresses() -> Vec<String> {
-    let is_listed = |flags: InterfaceFlags| {
-        flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
-    };
-    let mut found: Vec<(String, IpAddr)> = Vec::new();
-    for interface in getifaddrs().expect("a list of addresses").filter(|interface| is_listed(interface.flags))
-    {
-        let address = interface.address.and_then(|address| {
-            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-        });
-        let is_global = |address: &IpAddr| match address {
-            IpAddr::V4(address) => !address.is_link_local(),
-            IpAddr::V6(address) => !address.is_unicast_link_local(),
-        };
-        found.extend(address.filter(is_global).map(|address| (interface.interface_name, address)));
-    }
-    let mut names: Vec<String> = Vec::new();
-    for (name, _) in &found {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    let of =
-        |name: String| found.iter().filter(move |(other, _)| *other == name).map(|(_, ip)| ip.to_string());
-    names.into_iter().flat_map(of).collect()
+/// A bootstrap, and the flags of the Envoy that reads it.
+struct Rendered {
+    bootstrap: Value,
+    flags: BTreeSet<String>,
 }
 
-fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Value, String> {
+fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Rendered, String> {
     let result = folder.join("rendered.json");
     let _ = std::fs::remove_file(&result);
     let file = |name: &str, content: &Option<BTreeMap<String, String>>| {
@@ -110,7 +89,7 @@ fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Value, String> {
     file("labels", &case.labels);
     file("annotations", &case.annotations);
     let output = Command::new(istio("pilot-agent"))
-        .args(["proxy", "sidecar", "--domain", generated::DOMAIN])
+        .args(ARGUMENTS)
         .current_dir(folder)
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
@@ -119,7 +98,11 @@ fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Value, String> {
         .output()
         .expect("Istio's agent");
     match std::fs::read(&result) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).expect("a bootstrap is JSON")),
+        Ok(bytes) => {
+            let bootstrap = serde_json::from_slice(&bytes).expect("a bootstrap is JSON");
+            let words = std::fs::read_to_string(folder.join("flags")).expect("Envoy's flags");
+            Ok(Rendered { bootstrap, flags: flags(words.lines().map(str::to_owned).collect()) })
+        }
         Err(_) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
@@ -129,34 +112,27 @@ fn downward_api(map: &BTreeMap<String, String>) -> String {
     map.iter().map(|(key, value)| format!("{key}={}\n", Value::from(value.as_str()))).collect()
 }
 
-fn rendered(template: &str, case: &Case, addresses: &[String]) -> Result<Value, String> {
-    let variable = |name: &str| case.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-    let mut config = ProxyConfig::default();
-    let annotations = case.annotations.clone().unwrap_or_default();
-    for layer in [variable("PROXY_CONFIG"), annotations.get("proxy.istio.io/config")].into_iter().flatten() {
-        let layer = serde_json::from_str(layer).expect("cases are JSON");
-        config.merge(&layer).map_err(|error| error.to_string())?;
+/// What we render, and Envoy's flags, for the files that Istio's agent has read.
+fn rendered(folder: &Path, case: &Case) -> Result<Rendered, String> {
+    let words = ARGUMENTS[1..].iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let contract = Contract::read(&words, case.environment.clone(), folder, || VERSION.to_owned());
+    let contract = contract.map_err(|error| error.to_string())?;
+    let text = contract.bootstrap.unwrap_or_default();
+    let bootstrap = serde_json::from_str(&text).map_err(|error| format!("{error}\n{text}"))?;
+    Ok(Rendered { bootstrap, flags: flags(contract.envoy_flags) })
+}
+
+/// Envoy's flags with their values, whatever their order.
+fn flags(words: Vec<String>) -> BTreeSet<String> {
+    let mut flags: Vec<String> = Vec::new();
+    for word in words {
+        match flags.last_mut().filter(|_| !word.starts_with('-')) {
+            Some(flag) => *flag = format!("{flag} {word}"),
+            None => flags.push(word),
+        }
     }
-    if let Some(limit) = variable("ISTIO_CPU_LIMIT").and_then(|limit| limit.parse().ok()) {
-        config.limit_concurrency(limit);
-    }
-    config.annotate(&annotations).map_err(|error| error.to_string())?;
-    let own = variable("INSTANCE_IP").cloned();
-    let others = addresses.iter().filter(|address| Some(*address) != own.as_ref()).cloned();
-    let sources = Sources {
-        environment: case.environment.clone(),
-        labels: case.labels.clone(),
-        annotations: case.annotations.clone(),
-        addresses: own.clone().into_iter().chain(others).collect(),
-        istio_version: VERSION.to_owned(),
-        domain: generated::DOMAIN.to_owned(),
-        outlier_log_path: String::new(),
-        only_file_credentials: false,
-    };
-    let node = Node::new(&sources, &config).map_err(|refused| refused.to_string())?;
-    let text =
-        parameters::bootstrap(template, &sources, &config, &node).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| format!("{error}\n{text}"))
+    flags.retain(|flag| !flag.starts_with("-c "));
+    flags.into_iter().collect()
 }
 
 /// The paths at which two documents differ. `None` is a field that does not exist.

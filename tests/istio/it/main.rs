@@ -7,8 +7,10 @@ mod istiod;
 mod mutual_tls;
 mod pilot_agent;
 mod pilot_agent_with_discovery;
+mod pod_sidecar;
 mod proxied_machine;
 mod proxy_with_istiod;
+mod sidecar_with_istiod;
 
 use std::path::PathBuf;
 

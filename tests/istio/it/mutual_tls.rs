@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::istiod::Istiod;
 use crate::proxied_machine::ProxiedMachine;
 
-const HOST: &str = "mutual.shop.example.com";
+pub(crate) const HOST: &str = "mutual.shop.example.com";
 /// The port of the service, and that on which the machine's Envoy accepts mutual TLS.
-const SERVICE_PORT: u16 = 9080;
-const TLS_PORT: u16 = 9443;
+pub(crate) const SERVICE_PORT: u16 = 9080;
+pub(crate) const TLS_PORT: u16 = 9443;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs istiod: ./justw test-istio"]
@@ -38,7 +38,7 @@ async fn envoys_use_the_agents_certificates_for_mutual_tls() {
     }
 }
 
-fn service() -> Value {
+pub(crate) fn service() -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "ServiceEntry",
@@ -56,7 +56,7 @@ fn service() -> Value {
     })
 }
 
-fn strict() -> Value {
+pub(crate) fn strict() -> Value {
     json!({
         "apiVersion": "security.istio.io/v1",
         "kind": "PeerAuthentication",
@@ -67,7 +67,7 @@ fn strict() -> Value {
 
 /// The listeners of the machine's Envoy: one for requests to the service, and one that terminates TLS in
 /// front of the application.
-fn sidecar(outbound: SocketAddr, inbound: SocketAddr) -> Value {
+pub(crate) fn sidecar(outbound: SocketAddr, inbound: SocketAddr) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "Sidecar",

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 
 use address::Endpoint;
 use agent_state::awaited_pids::AwaitedPids;
+use hyper::header::HeaderMap;
 use readiness::{Dynamic, Policy};
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -76,7 +77,9 @@ fn config(endpoint: Endpoint) -> DiscoveryConfig {
     DiscoveryConfig {
         servers: vec![DiscoveryServer { authority: "discovery.test:15012".to_owned(), endpoint, san }],
         tls: None,
-        token_file: None,
+        token: None,
+        headers: HeaderMap::new(),
+        reports_health: true,
         variant: Variant::Sotw,
         node: Node {
             id: "sidecar~10.0.0.7".to_owned(),
@@ -114,7 +117,8 @@ impl Agent {
         };
         let (health, _) =
             workload_prober::start(health, state.clone(), AwaitedPids::default(), metrics.clone());
-        let client = crate::start(config, proxy, health, state.clone(), metrics.clone()).expect("a socket");
+        let client =
+            crate::start(config, proxy, None, health, state.clone(), metrics.clone()).expect("a socket");
         Self { client, metrics, log, state, _logs: logs, _frozen: frozen }
     }
 

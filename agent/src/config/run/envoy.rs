@@ -38,14 +38,14 @@ pub struct EnvoyProcessConfig {
     pub files: EnvoyConfigSource,
     /// True if no flag sets Envoy's version, so that the agent must query the binary.
     pub query_version: bool,
-    /// Number of worker threads, at least 1.
+    /// Number of worker threads; 0 are as many as the machine has processors.
     pub concurrency: u32,
     /// Selects what follows an unexpected exit of Envoy.
     pub restart: RestartMode,
     /// Time without any response after which Envoy is killed; `None` disables that.
     pub hang_limit: Option<Duration>,
-    /// Additional flags for Envoy.
-    pub args: Vec<OsString>,
+    /// Envoy's flags other than its configuration.
+    pub flags: Vec<OsString>,
 }
 
 /// Returns the absolute path of a user's file, or an error if it cannot be opened.

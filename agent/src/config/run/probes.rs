@@ -18,6 +18,9 @@ pub struct ProbesConfig {
     pub address: SocketAddr,
     pub declared: DeclaredProbes,
     pub clients: ProbeClients,
+    /// Set if the port also has the paths of Istio's agent: true if only clients of this host may read
+    /// the metrics.
+    pub istio_metrics: Option<bool>,
 }
 
 /// Validates the flags about probes. It rejects the tables that the filter rejects, and those with probes over
@@ -42,7 +45,7 @@ pub(super) fn probes_config(
     let declared = DeclaredProbes::new(config, &bootstrap.sources, cfg!(feature = "vm"))
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let clients = ProbeClients::new(bootstrap.allow_from, bootstrap.node);
-    Ok(ProbesConfig { address: bootstrap.probe_address, declared, clients })
+    Ok(ProbesConfig { address: bootstrap.probe_address, declared, clients, istio_metrics: None })
 }
 
 /// Rejects flags about Envoy's filter.

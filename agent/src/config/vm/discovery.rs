@@ -6,7 +6,7 @@ mod node;
 use std::net::IpAddr;
 use std::path::Path;
 
-use hyper::http::uri::Authority;
+use hyper::header::HeaderMap;
 use workload_health::workload_group::WorkloadGroup;
 
 use super::{Environment, bootstrap::absolute};
@@ -15,7 +15,12 @@ use address::{Endpoint, LocalAddress};
 use agent_output::exit::Failure;
 use node::node;
 use xds_client::tls::{ClientFiles, San, TlsError, TlsFiles};
-use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig, token};
+use xds_client::token::TokenFile;
+use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
+
+const TOKEN_FILE: &str = "--discovery-token-file";
+/// Name of the socket for Envoy, in the state directory.
+const SOCKET: &str = "xds.sock";
 
 /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
 pub(super) fn discovery_config(
@@ -26,7 +31,7 @@ pub(super) fn discovery_config(
     environment: &Environment,
 ) -> Result<Option<DiscoveryConfig>, Failure> {
     if let Some(name) = &args.discovery_san {
-        san(name, "discovery")?;
+        check_san(name)?;
     }
     if args.discovery.is_empty() {
         return Ok(None);
@@ -43,10 +48,13 @@ pub(super) fn discovery_config(
             server.authority
         )));
     }
-    let token_file = args.discovery_token_file.as_ref();
-    let token_file = token_file.map(|file| absolute("--discovery-token-file", file)).transpose()?;
-    if let Some(file) = &token_file {
-        token::read(file).map_err(Failure::Usage)?;
+    let token = args.discovery_token_file.as_ref().map(|file| {
+        let path = absolute(TOKEN_FILE, file)?;
+        Ok::<_, Failure>(TokenFile { name: TOKEN_FILE, path, is_optional: false })
+    });
+    let token = token.transpose()?;
+    if let Some(token) = &token {
+        token.read().map_err(Failure::Usage)?;
     }
     if let Some(files) = &tls {
         check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -54,9 +62,11 @@ pub(super) fn discovery_config(
     Ok(Some(DiscoveryConfig {
         servers,
         tls,
-        token_file,
+        token,
+        headers: HeaderMap::new(),
         variant: args.xds.into(),
         node: node(&args, group, instance_ip, hostname, environment)?,
+        reports_health: true,
         heartbeat: args.heartbeat,
         istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
         final_report_timeout: args.final_report_timeout,
@@ -73,21 +83,21 @@ pub(super) fn proxy_config(args: &DiscoveryArgs, state_dir: &Path) -> Result<Opt
             "--proxy-xds: set --discovery to the control plane that Envoy's xDS comes from".to_owned(),
         ));
     }
-    let config = ProxyConfig {
-        state_dir: state_dir.to_owned(),
-        max_age: (!args.xds_cache_max_age.is_zero()).then_some(args.xds_cache_max_age),
-    };
-    let socket = config.socket();
+    let socket = state_dir.join(SOCKET);
     match format!("unix:{}", socket.display()).parse::<LocalAddress>() {
-        Ok(_) => Ok(Some(config)),
+        Ok(_) => Ok(Some(ProxyConfig {
+            state_dir: state_dir.to_owned(),
+            max_age: (!args.xds_cache_max_age.is_zero()).then_some(args.xds_cache_max_age),
+            sockets: vec![socket],
+        })),
         Err(error) => Err(Failure::Usage(format!(
             "--state-dir = {state_dir:?}: invalid path of the xDS socket: {error}"
         ))),
     }
 }
 
-fn san(name: &str, host: &str) -> Result<San, Failure> {
-    San::new(name, host).ok_or_else(|| {
+fn check_san(name: &str) -> Result<(), Failure> {
+    San::new(name, "discovery").map(drop).ok_or_else(|| {
         Failure::Usage(format!(
             "--discovery-san = {name:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
         ))
@@ -122,7 +132,7 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
         (None, None) if has_token => None,
         _ => Some(ClientFiles { cert: file(cert)?, key: file(key)? }),
     };
-    Ok(Some(TlsFiles { ca, client }))
+    Ok(Some(TlsFiles { names: TlsFiles::FLAGS, ca, client }))
 }
 
 /// Checks that the TLS files are usable at startup. After startup, unusable files leave the
@@ -133,26 +143,11 @@ fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), 
 }
 
 fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
-    let wrong = || {
+    DiscoveryServer::parse(text, args.discovery_san.as_deref()).ok_or_else(|| {
         Failure::Usage(format!(
             "--discovery = {text:?}: must be HOST:PORT, with brackets around an IPv6 address"
         ))
-    };
-    let authority: Authority = text.parse().map_err(|_| wrong())?;
-    let port = authority.port_u16().filter(|port| *port != 0 && !text.contains('@')).ok_or_else(wrong)?;
-    let host = authority.host();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let endpoint = match bare.parse::<IpAddr>() {
-        Ok(ip) => Endpoint::Ip((ip, port).into()),
-        Err(_) if host.is_empty() || bare != host => return Err(wrong()),
-        Err(_) if host.eq_ignore_ascii_case("localhost") => Endpoint::Localhost(port),
-        Err(_) => Endpoint::Name(host.to_owned(), port),
-    };
-    let san = match &args.discovery_san {
-        Some(name) => san(name, bare)?,
-        None => San::new(bare, bare).ok_or_else(wrong)?,
-    };
-    Ok(DiscoveryServer { authority: text.to_owned(), endpoint, san })
+    })
 }
 
 fn is_loopback(endpoint: &Endpoint) -> bool {

@@ -42,7 +42,7 @@ const VARIABLES: Choices = &[
             "[\n{\"containerPort\":1}\n,{\"name\":\"b\",\"containerPort\":2}]",
         ],
     ),
-    ("ISTIO_META_DNS_CAPTURE", &["true", "false", "1"]),
+    ("ISTIO_META_DNS_CAPTURE", &["false", "0"]),
     ("ISTIO_META_ENABLE_HBONE", &["true", "false"]),
     ("ISTIO_META_ENABLE_SELF_DISCOVERY", &["true", "false"]),
     ("ISTIO_META_ISTIO_VERSION", &["1.31.0"]),
@@ -231,7 +231,6 @@ fn proxy_config(rng: &mut Rng, is_base: bool) -> Value {
         ("readinessProbe", |_| json!({"periodSeconds": 5, "httpGet": {"port": 8080, "path": "/ready"}})),
         ("caCertificatesPem", |_| json!(["x"])),
         ("interceptionMode", |rng| choose(rng, &["REDIRECT", "TPROXY"]).into()),
-        ("privateKeyProvider", |_| json!({"cryptomb": {"pollDelay": "0.010s"}})),
         (
             "connectionSettings",
             |_| json!({"profile": "EDGE", "httpIdleTimeout": "60s", "listenerConnectionLimit": 5}),

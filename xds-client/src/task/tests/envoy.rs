@@ -29,7 +29,7 @@ struct Envoy {
 
 impl Envoy {
     async fn open(proxy: &ProxyConfig) -> Self {
-        let stream = UnixStream::connect(proxy.socket()).await.expect("the socket exists");
+        let stream = UnixStream::connect(&proxy.sockets[0]).await.expect("the socket exists");
         let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.expect("HTTP/2");
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -51,7 +51,9 @@ impl Envoy {
 
 /// Starts an agent, and opens a stream on its socket, which requests listeners.
 async fn start(name: &str, server: &Server) -> (Agent, Envoy) {
-    let proxy = ProxyConfig { state_dir: folder(name), max_age: None };
+    let state_dir = folder(name);
+    let sockets = vec![state_dir.join("xds.sock")];
+    let proxy = ProxyConfig { state_dir, max_age: None, sockets };
     let agent = Agent::start_with(config(Endpoint::Ip(server.address())), Some(proxy.clone()));
     let envoy = Envoy::open(&proxy).await;
     let node = Node { id: "envoy".to_owned(), ..Node::default() }.encode_identity();

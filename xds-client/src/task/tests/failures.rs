@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::*;
+use crate::token::TokenFile;
 
 /// The longest pause before an attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -53,8 +54,8 @@ async fn a_name_that_does_not_resolve() {
 async fn pauses_between_attempts_grow_until_a_stream_is_stable() {
     let server = Server::start(None).await;
     let token = folder("pauses").join("token");
-    let config =
-        DiscoveryConfig { token_file: Some(token.clone()), ..config(Endpoint::Ip(server.address())) };
+    let file = TokenFile { name: "--discovery-token-file", path: token.clone(), is_optional: false };
+    let config = DiscoveryConfig { token: Some(file), ..config(Endpoint::Ip(server.address())) };
     let mut agent = Agent::start_with(config, None);
     agent.failure().await;
     agent._frozen = None;

@@ -39,7 +39,7 @@ async fn only_a_server_with_a_certificate_of_the_ca_and_the_name_gets_a_stream()
         let server = Server::start(Some(acceptor(issuer, certified))).await;
         let file = folder(&format!("tls-{name}")).join("ca.pem");
         std::fs::write(&file, trusted.pem()).expect("a writable folder");
-        let tls = Some(TlsFiles { ca: file, client: None });
+        let tls = Some(TlsFiles { names: TlsFiles::FLAGS, ca: file, client: None });
         let mut agent =
             Agent::start_with(DiscoveryConfig { tls, ..config(Endpoint::Ip(server.address())) }, None);
         match expected {

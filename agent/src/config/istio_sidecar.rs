@@ -1,0 +1,244 @@
+//! The configuration of a sidecar that Istio's injector has configured.
+
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use istio_agent::ca_client::CaClient;
+use istio_agent::contract::{Contract, NotOurs};
+use istio_agent::secrets::system_roots;
+use istio_agent::workload_certificate::CertificateConfig;
+use istio_bootstrap::support::Unsupported;
+use istio_certificates::identity::WorkloadIdentity;
+use istio_certificates::key::KeyKind;
+use istio_certificates::renewal::Schedule;
+use xds::{Node, Variant};
+use xds_client::tls::TlsFiles;
+use xds_client::token::TokenFile;
+use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
+
+use super::{Environment, RunConfig};
+use crate::args::{Args, Command, go_duration};
+use crate::machine::Machine;
+use crate::vm::IstioCertificates;
+use agent_output::exit::Failure;
+
+/// Name of the agent's directory, in the one of Envoy's configuration, which is in memory.
+const STATE: &str = "app-health";
+const ADS_SOCKET: &str = "XDS";
+const SDS_SOCKET: &str = "./var/run/secrets/workload-spiffe-uds/socket";
+const TOKEN: &str = "./var/run/secrets/tokens/istio-token";
+const ROOTS: &str = "./var/run/secrets/istio/root-cert.pem";
+const REVOKED: &str = "/var/run/secrets/istio/crl/ca-crl.pem";
+/// The value of `XDS_ROOT_CA` and `CA_ROOT_CA` for the CA certificates of the operating system.
+const SYSTEM: &str = "SYSTEM";
+/// The name that istiod's certificate has if the address of istiod is this machine.
+const ISTIOD: &str = "istiod.istio-system.svc";
+/// How old the configuration may be that is served while istiod is away.
+const CACHE_AGE: Duration = Duration::from_secs(24 * 3600);
+/// How long connections may stay open after SIGTERM with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.
+const LONGEST_DRAIN: Duration = Duration::from_secs(3600);
+
+impl RunConfig {
+    /// Configures a sidecar as Istio's agent would. The flags of `run` that have no counterpart in Istio
+    /// apply by their variables.
+    ///
+    /// # Errors
+    /// What has to be left to Istio's agent.
+    pub fn of_istio(contract: &Contract, environment: &Environment) -> Result<Self, NotOurs> {
+        let config = &contract.config;
+        let path = |name: &str| contract.path(name);
+        let state_dir = path(config.text("configPath")).join(STATE);
+        let status_port = config.port("statusPort").ok_or_else(|| Unsupported {
+            setting: "statusPort = 0".to_owned(),
+            why: "the status port cannot be switched off",
+        })?;
+        let (minimum, deadline) = drain(contract)?;
+        let local_target = contract.variable("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION") == Some("true");
+        let mut words: Vec<String> = vec!["app-health-agent".to_owned(), "run".to_owned()];
+        let mut flag = |name: &str, value: String| words.push(format!("--{name}={value}"));
+        flag("probes", "agent".to_owned());
+        flag("probe-address", format!("[::]:{status_port}"));
+        flag("stats-address", "off".to_owned());
+        flag("admin", format!("127.0.0.1:{}", config.port("proxyAdminPort").map_or(0, NonZeroU16::get)));
+        flag("state-dir", state_dir.display().to_string());
+        flag("envoy-config", contract.bootstrap_file.display().to_string());
+        flag("envoy", path(config.text("binaryPath")).display().to_string());
+        flag("dynamic", "on".to_owned());
+        flag("data-path", "off".to_owned());
+        flag("drain-deadline-seconds", deadline.as_secs().max(1).to_string());
+        flag("drain-seconds", minimum.as_secs().to_string());
+        flag("log-level", log_level(&contract.command.log_output_level).to_owned());
+        if contract.command.log_as_json {
+            flag("log-format", "json".to_owned());
+        }
+        if local_target {
+            flag("instance-ip", "127.0.0.1".to_owned());
+        }
+        if environment.get("APP_HEALTH_ENVOY_RESTART").is_none() {
+            flag("envoy-restart", "limited".to_owned());
+        }
+        let invalid = |failure: &dyn std::fmt::Display| NotOurs::Invalid(failure.to_string());
+        let parsed = Args::try_parse_from(&words).map_err(|error| invalid(&error))?;
+        let Command::Run(args) = parsed.command else { return Err(invalid(&"not the command run")) };
+        let mut run = Self::on(*args, environment, &Machine::here()).map_err(|failure| invalid(&failure))?;
+        run.ready_address = None;
+        let has_local_metrics = contract.variable("METRICS_LOCALHOST_ACCESS_ONLY") == Some("true");
+        if let Some(probes) = &mut run.probes {
+            probes.istio_metrics = Some(has_local_metrics);
+        }
+        run.warnings.extend(contract.warnings.iter().cloned());
+        if let Some(envoy) = &mut run.envoy {
+            envoy.flags = contract.envoy_flags.iter().map(Into::into).collect();
+            let workers = config.concurrency().and_then(|workers| u32::try_from(workers).ok());
+            envoy.concurrency = workers.unwrap_or_default();
+        }
+        let (discovery, certificates) = (discovery(contract)?, certificates(contract, &state_dir)?);
+        run.vm.discovery = Some(discovery);
+        run.vm.proxy = Some(ProxyConfig {
+            sockets: vec![path(config.text("configPath")).join(ADS_SOCKET), path(SDS_SOCKET)],
+            state_dir,
+            max_age: Some(CACHE_AGE),
+        });
+        run.vm.istio = Some(certificates);
+        Ok(run)
+    }
+}
+
+/// The shortest and the longest time from SIGTERM to the end of Envoy.
+fn drain(contract: &Contract) -> Result<(Duration, Duration), NotOurs> {
+    let after_zero = contract.variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS").and_then(probe::go::parse_bool);
+    if after_zero == Some(true) {
+        let minimum =
+            contract.variable("MINIMUM_DRAIN_DURATION").map_or(Some(Duration::from_secs(5)), go_duration);
+        let minimum = minimum.ok_or_else(|| {
+            NotOurs::Invalid("MINIMUM_DRAIN_DURATION: must be a duration such as 5s".to_owned())
+        })?;
+        return Ok((minimum.min(LONGEST_DRAIN), LONGEST_DRAIN));
+    }
+    let time = contract.config.duration("terminationDrainDuration").unwrap_or_default();
+    Ok((time, time))
+}
+
+/// The level of `default:info,ads:debug` for all of the agent.
+fn log_level(levels: &str) -> &str {
+    let named = levels.split(',').find_map(|level| match level.split_once(':') {
+        Some(("default" | "all", level)) => Some(level),
+        Some(_) => None,
+        None => Some(level),
+    });
+    match named.unwrap_or("info") {
+        level @ ("debug" | "info" | "warn" | "error") => level,
+        "fatal" | "none" => "error",
+        _ => "info",
+    }
+}
+
+fn server(setting: &str, address: &str, san: Option<&str>) -> Result<DiscoveryServer, NotOurs> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let san = san.or((host == "localhost").then_some(ISTIOD));
+    DiscoveryServer::parse(address, san)
+        .ok_or_else(|| NotOurs::Invalid(format!("{setting} = {address}: must be HOST:PORT")))
+}
+
+/// The file with the CA certificates of a connection, which a variable can name.
+fn roots(contract: &Contract, variable: &str) -> Result<PathBuf, NotOurs> {
+    match contract.variable(variable) {
+        Some(SYSTEM) => system_roots().ok_or_else(|| {
+            NotOurs::Invalid(format!(
+                "{variable} = {SYSTEM}: this system has no CA certificates at a known place"
+            ))
+        }),
+        Some(file) => Ok(contract.path(file)),
+        None => Ok(contract.path(ROOTS)),
+    }
+}
+
+fn token(contract: &Contract) -> TokenFile {
+    TokenFile { name: "the token of the service account", path: contract.path(TOKEN), is_optional: true }
+}
+
+/// The cluster's identifier, and the headers that variables with this prefix add.
+fn headers(contract: &Contract, prefix: &str) -> HeaderMap {
+    let cluster = contract.variable("ISTIO_META_CLUSTER_ID").unwrap_or_default();
+    let variables = contract.sources.environment.iter();
+    let added = variables.filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())));
+    let all = std::iter::once(("ClusterID", cluster)).chain(added);
+    all.filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
+        Some((name, HeaderValue::from_str(value).ok()?))
+    })
+    .collect()
+}
+
+fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
+    let address = contract.config.text("discoveryAddress");
+    let san = contract.variable("ISTIOD_SAN");
+    let is_plaintext = contract.config.text("controlPlaneAuthPolicy") == "NONE";
+    let names = ["the CA certificate of istiod"; 3];
+    let tls = match is_plaintext {
+        true => None,
+        false => Some(TlsFiles { names, ca: roots(contract, "XDS_ROOT_CA")?, client: None }),
+    };
+    Ok(DiscoveryConfig {
+        servers: vec![server("discoveryAddress", address, san)?],
+        tls,
+        token: Some(token(contract)),
+        headers: headers(contract, "XDS_HEADER_"),
+        variant: Variant::Delta,
+        // Envoy's own node is complete.
+        node: Node { id: contract.node.id.clone(), ..Node::default() },
+        reports_health: false,
+        heartbeat: Duration::from_secs(3600),
+        istio_heartbeat: None,
+        final_report_timeout: Duration::ZERO,
+    })
+}
+
+fn certificates(contract: &Contract, state_dir: &Path) -> Result<IstioCertificates, NotOurs> {
+    let variable = |name: &str| contract.variable(name);
+    let (address, san) = match variable("CA_ADDR") {
+        Some(address) => (address, None),
+        None => (contract.config.text("discoveryAddress"), variable("ISTIOD_SAN")),
+    };
+    let server = server("CA_ADDR", address, san)?;
+    let is_plaintext = address.ends_with(":15010");
+    let text = |name: &str, default: &str| variable(name).unwrap_or(default).to_owned();
+    let lifetime = variable("SECRET_TTL").and_then(go_duration).unwrap_or(Duration::from_secs(24 * 3600));
+    let lists = variable("PILOT_ENABLE_CA_CRL").and_then(probe::go::parse_bool).unwrap_or(true);
+    Ok(IstioCertificates {
+        folder: contract.folder.clone(),
+        revoked: lists.then(|| REVOKED.into()),
+        config: CertificateConfig {
+            identity: WorkloadIdentity {
+                trust_domain: text("TRUST_DOMAIN", "cluster.local"),
+                namespace: text("POD_NAMESPACE", ""),
+                service_account: text("SERVICE_ACCOUNT", ""),
+            },
+            key: KeyKind::from_variables(variable).map_err(|error| NotOurs::Invalid(error.to_string()))?,
+            schedule: Schedule::from_variables(variable),
+            ca: CaClient {
+                server,
+                roots: if is_plaintext { None } else { Some(roots(contract, "CA_ROOT_CA")?) },
+                token: token(contract),
+                headers: headers(contract, "CA_HEADER_"),
+                signer: text("ISTIO_META_CERT_SIGNER", ""),
+                lifetime,
+            },
+            state_dir: state_dir.to_owned(),
+        },
+    })
+}
+
+/// Writes the bootstrap where Envoy reads it.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_bootstrap(contract: &Contract) -> Result<(), Failure> {
+    let Some(text) = &contract.bootstrap else { return Ok(()) };
+    let file = &contract.bootstrap_file;
+    agent_output::output::replace(file, text.as_bytes())
+        .map_err(|error| Failure::CannotWrite(format!("{}: {error}", file.display())))
+}

@@ -1,0 +1,194 @@
+//! The secrets that Envoy asks for on the socket of the workload.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use istio_certificates::pem;
+use istio_certificates::secret_name::SecretName;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::{info, warn};
+use xds_client::secrets::{SecretMap, Secrets, encode_certificate, encode_roots};
+
+use crate::workload_certificate::CertificateReceiver;
+
+const WORKLOAD: &str = "default";
+const ROOTS: &str = "ROOTCA";
+/// How often files are read. Their content is compared, so that no change of a link or a directory is missed.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of secrets from files.
+const FILES: usize = 256;
+/// Maximum size of a file in bytes.
+const SIZE_LIMIT: u64 = 4 << 20;
+/// The CA certificates of operating systems, of which the first file that exists is used.
+const SYSTEM_ROOTS: [&str; 8] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/etc/ssl/cert.pem",
+    "/etc/ssl/certs/ca-certificates",
+];
+
+/// Returns the CA certificates of the operating system, if there are any.
+pub fn system_roots() -> Option<PathBuf> {
+    SYSTEM_ROOTS.iter().map(PathBuf::from).find(|file| file.exists())
+}
+
+/// Serves this certificate and its CA, and files by their names, which `folder` completes. `revoked` is a file
+/// with certificate revocation lists, which need not exist. Must be called in a runtime.
+pub fn secrets(certificate: CertificateReceiver, folder: PathBuf, revoked: Option<PathBuf>) -> Secrets {
+    let (sender, current) = watch::channel(Arc::new(SecretMap::new()));
+    let sender = Arc::new(sender);
+    tokio::spawn(serve_workload(certificate, revoked, sender.clone()));
+    let followed: Mutex<BTreeSet<String>> = Mutex::default();
+    let request = move |name: &str| {
+        let Some(parsed) = SecretName::parse(name) else { return false };
+        let mut followed = followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(parsed, SecretName::Workload | SecretName::MeshRoots) || followed.contains(name) {
+            return true;
+        }
+        if followed.len() >= FILES {
+            warn!(name, "secret not served: {FILES} secrets from files are served already");
+            return false;
+        }
+        followed.insert(name.to_owned());
+        let files = FileSecret { name: name.to_owned(), parsed, folder: folder.clone() };
+        tokio::spawn(files.follow(sender.clone()));
+        true
+    };
+    Secrets { current, request: Arc::new(request) }
+}
+
+type Sender = Arc<watch::Sender<Arc<SecretMap>>>;
+
+fn put(sender: &Sender, name: &str, secret: Bytes) {
+    sender.send_if_modified(|map| {
+        let is_new = map.get(name) != Some(&secret);
+        if is_new {
+            Arc::make_mut(map).insert(name.to_owned(), secret);
+        }
+        is_new
+    });
+}
+
+/// Serves the certificate and the CA certificates of the mesh, with the revocation lists as they are now.
+async fn serve_workload(mut certificate: CertificateReceiver, revoked: Option<PathBuf>, sender: Sender) {
+    let mut lists = revoked.as_deref().and_then(|file| read(file).ok());
+    loop {
+        if let Some(issued) = certificate.borrow_and_update().clone() {
+            let roots = pem::roots([issued.roots.as_str()]);
+            put(&sender, ROOTS, encode_roots(ROOTS, roots.as_bytes(), lists.as_deref().map(str::as_bytes)));
+            put(
+                &sender,
+                WORKLOAD,
+                encode_certificate(WORKLOAD, issued.chain.as_bytes(), issued.key.as_bytes()),
+            );
+        }
+        let changed = async {
+            let Some(file) = revoked.as_deref() else { return std::future::pending().await };
+            loop {
+                sleep(INTERVAL).await;
+                let found = read(file).ok();
+                if found != lists {
+                    return found;
+                }
+            }
+        };
+        tokio::select! {
+            changed = certificate.changed() => if changed.is_err() { return },
+            found = changed => {
+                info!(exists = found.is_some(), "certificate revocation lists changed");
+                lists = found;
+            }
+        }
+    }
+}
+
+/// A secret from files.
+struct FileSecret {
+    name: String,
+    parsed: SecretName,
+    folder: PathBuf,
+}
+
+impl FileSecret {
+    /// Reads the files from time to time. Content that cannot be used changes nothing.
+    async fn follow(self, sender: Sender) {
+        let (mut last, mut last_error) = (None, None);
+        loop {
+            let found = self.texts().and_then(|texts| {
+                if last.as_ref() == Some(&texts) {
+                    return Ok(None);
+                }
+                let secret = self.encode(&texts)?;
+                last = Some(texts);
+                Ok(Some(secret))
+            });
+            match found {
+                Ok(None) => {}
+                Ok(Some(secret)) => {
+                    last_error = None;
+                    info!(name = self.name, "secret read from files");
+                    put(&sender, &self.name, secret);
+                }
+                Err(error) => {
+                    if last_error.as_ref() != Some(&error) {
+                        warn!(name = self.name, error, "secret not read, keeping the previous one");
+                    }
+                    last_error = Some(error);
+                }
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    /// The texts of the files: one with CA certificates, or a certificate and its key.
+    fn texts(&self) -> Result<Vec<String>, String> {
+        let texts = |files: &[&str]| files.iter().map(|file| read(&self.folder.join(file))).collect();
+        match &self.parsed {
+            SecretName::FileRoots(file) => texts(&[file]),
+            SecretName::FileCertificate { certificate, key } => texts(&[certificate, key]),
+            SecretName::SystemRoots => {
+                let file = system_roots().ok_or("this system has no CA certificates at a known place")?;
+                Ok(vec![read(&file)?])
+            }
+            SecretName::Workload | SecretName::MeshRoots => Err("not a secret from files".to_owned()),
+        }
+    }
+
+    fn encode(&self, texts: &[String]) -> Result<Bytes, String> {
+        match texts {
+            [chain, key] => {
+                pem::check_pair(chain, key).map_err(|error| error.to_string())?;
+                Ok(encode_certificate(&self.name, chain.as_bytes(), key.as_bytes()))
+            }
+            roots => {
+                let valid: String = roots
+                    .iter()
+                    .flat_map(|text| pem::certificates(text))
+                    .flat_map(|text| [text, "\n"])
+                    .collect();
+                if valid.is_empty() {
+                    return Err("no PEM-encoded certificate".to_owned());
+                }
+                Ok(encode_roots(&self.name, valid.as_bytes(), None))
+            }
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let found = fs::metadata(file).map_err(|error| wrong(&error))?;
+    if !found.is_file() || found.len() > SIZE_LIMIT {
+        return Err(wrong(&"not a regular file of at most 4 MiB"));
+    }
+    fs::read_to_string(file).map_err(|error| wrong(&error))
+}

@@ -1,0 +1,164 @@
+//! Our agent in the place of Istio's, with the files and variables that the injector gives a Pod.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use kit::agent::binary_of;
+use kit::envoy::Version;
+use kit::reserved_port::ReservedPort;
+use kit::vm::documents::{GROUP, NAMESPACE};
+use kit::{caller, wait};
+use kubernetes_tests::{Process, command};
+use serde_json::{Value, json};
+
+use crate::istio;
+use crate::istiod::Istiod;
+
+const POD: &str = "web-1";
+/// The label with which the injector says that a Pod accepts mutual TLS.
+const TLS_MODE: &str = "security.istio.io/tlsMode";
+
+/// A Pod's container `istio-proxy`; it is killed on drop.
+pub(crate) struct PodSidecar {
+    folder: PathBuf,
+    ip: IpAddr,
+    environment: Vec<(String, String)>,
+    process: Option<Process>,
+    pub(crate) status: SocketAddr,
+    admin: SocketAddr,
+    _ports: Vec<ReservedPort>,
+}
+
+impl PodSidecar {
+    /// Creates the Pod's object with this address, and starts the agent.
+    pub(crate) fn start(istiod: &Istiod, ip: IpAddr, variables: &[(&str, &str)]) -> Self {
+        create_pod(istiod, ip);
+        let folder = istiod.folder.join("pod");
+        for name in ["etc/istio/pod", "etc/istio/proxy", "var/run/secrets/istio", "var/run/secrets/tokens"] {
+            fs::create_dir_all(folder.join(name)).expect("a writable folder");
+        }
+        fs::create_dir_all(folder.join("var/run/secrets/workload-spiffe-uds")).expect("a writable folder");
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a writable folder");
+        write("etc/istio/pod/labels", &format!("app=\"{GROUP}\"\n{TLS_MODE}=\"istio\"\n"));
+        write("etc/istio/pod/annotations", "");
+        fs::copy(istiod.authority_file(), folder.join("var/run/secrets/istio/root-cert.pem"))
+            .expect("a file");
+        istiod.write_token(&folder.join("var/run/secrets/tokens/istio-token"));
+        let ports: Vec<ReservedPort> =
+            (0..5).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
+        let [status, admin, envoy_status, prometheus, local] =
+            [0, 1, 2, 3, 4].map(|index: usize| ports[index].port());
+        let config = json!({
+            "discoveryAddress": istiod.address(15012).to_string(),
+            "statusPort": status,
+            "proxyAdminPort": admin,
+            "binaryPath": Version::Newest.binary(),
+        });
+        let mut environment: Vec<(String, String)> = [
+            ("INSTANCE_IP", ip.to_string()),
+            ("POD_NAME", POD.to_owned()),
+            ("POD_NAMESPACE", NAMESPACE.to_owned()),
+            ("SERVICE_ACCOUNT", GROUP.to_owned()),
+            ("TRUST_DOMAIN", "cluster.local".to_owned()),
+            ("PILOT_CERT_PROVIDER", "istiod".to_owned()),
+            ("CA_ADDR", istiod.address(15012).to_string()),
+            ("ISTIO_META_CLUSTER_ID", "Kubernetes".to_owned()),
+            // Redirected traffic would need listeners on all addresses of this machine.
+            ("ISTIO_META_INTERCEPTION_MODE", "NONE".to_owned()),
+            ("ISTIO_META_ISTIO_VERSION", "1.31.0".to_owned()),
+            ("ISTIO_BOOTSTRAP", istio("envoy_bootstrap.json").display().to_string()),
+            ("ENVOY_STATUS_PORT", envoy_status.to_string()),
+            ("ENVOY_PROMETHEUS_PORT", prometheus.to_string()),
+            ("APP_HEALTH_LOCAL_ADDRESS", format!("127.0.0.1:{local}")),
+            ("APP_HEALTH_FALLBACK", "off".to_owned()),
+            ("PROXY_CONFIG", config.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let [status, admin] = [status, admin].map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+        let mut pod = Self { folder, ip, environment, process: None, status, admin, _ports: ports };
+        pod.start_container();
+        pod
+    }
+
+    /// Starts the agent with the files of the earlier one, as kubelet restarts a container.
+    pub(crate) fn start_container(&mut self) {
+        let mut command = command(&binary_of("app-health-agent"));
+        command.args(["proxy", "sidecar", "--domain", &format!("{NAMESPACE}.svc.cluster.local")]);
+        command.args(["--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error"]);
+        command.arg("--log_output_level=default:info");
+        command.current_dir(&self.folder).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        command.envs(self.environment.iter().cloned());
+        self.process = Some(Process::start(&mut command, &self.folder.join("agent.log")));
+    }
+
+    /// Kills the agent with SIGKILL; its Envoy ends with it.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
+    }
+
+    /// Returns whether the stored configuration contains these texts.
+    pub(crate) fn has_stored(&self, texts: &[String]) -> bool {
+        let stored = fs::read(self.folder.join("etc/istio/proxy/app-health/xds-cache")).unwrap_or_default();
+        let stored = String::from_utf8_lossy(&stored).into_owned();
+        texts.iter().all(|text| stored.contains(text))
+    }
+
+    pub(crate) async fn until_ready(&self) {
+        let is_ready = async || caller::get(self.status, "/healthz/ready", &[]).await.status == 200;
+        wait::until_or(|| format!("the sidecar is ready:\n{}", self.log()), is_ready).await;
+    }
+
+    /// Returns a page of Envoy's admin interface.
+    pub(crate) async fn admin(&self, path: &str) -> String {
+        caller::get(self.admin, path, &[]).await.text()
+    }
+
+    /// The certificates that Envoy has in use: their URIs and expiry.
+    pub(crate) async fn certificates(&self) -> Vec<Value> {
+        let page: Value = serde_json::from_str(&self.admin("/certs").await).unwrap_or_default();
+        let certificates = page["certificates"].as_array().cloned().unwrap_or_default();
+        certificates.iter().filter_map(|found| found.pointer("/cert_chain/0").cloned()).collect()
+    }
+}
+
+/// Creates a Pod that runs, with this address.
+fn create_pod(istiod: &Istiod, ip: IpAddr) {
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD, "namespace": NAMESPACE, "labels": {"app": GROUP, TLS_MODE: "istio"}},
+        "spec": {"serviceAccountName": GROUP, "containers": [{"name": "app", "image": "app"}]},
+    });
+    istiod.cluster.apply(&pod.to_string());
+    let status = json!({"status": {
+        "phase": "Running",
+        "podIP": ip.to_string(),
+        "podIPs": [{"ip": ip.to_string()}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    let status = status.to_string();
+    let arguments =
+        ["patch", "pod", POD, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
+    istiod.cluster.kubectl_ok(&arguments, "");
+}
+
+/// Returns a folder with a program of the name `pilot-agent` that is ours.
+pub(crate) fn called_pilot_agent(folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).expect("a writable folder");
+    let program = folder.join("pilot-agent");
+    let _ = fs::remove_file(&program);
+    std::os::unix::fs::symlink(binary_of("app-health-agent"), &program).expect("a writable folder");
+    program
+}

@@ -1,0 +1,81 @@
+//! Our agent in the place of Istio's, with a real istiod: certificates, configuration, and what remains of both
+//! while istiod is away.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use kit::vm::application::{Application, READY_PATH};
+use kit::vm::documents::{GROUP, NAMESPACE, PORT};
+use kit::{caller, envoy, net, wait};
+
+use crate::istio;
+use crate::istiod::Istiod;
+use crate::mutual_tls::{HOST, SERVICE_PORT, TLS_PORT, service, sidecar, strict};
+use crate::pod_sidecar::{PodSidecar, called_pilot_agent};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs istiod: ./justw test-istio"]
+async fn a_sidecar_gets_certificates_and_configuration() {
+    let mut istiod = Istiod::start_with_auto_mtls("istio-sidecar").await;
+    let application = Application::start("sidecar", SocketAddr::new(net::loopback(), PORT)).await;
+    let ip = application.address.ip();
+    let outbound = SocketAddr::new(net::loopback(), SERVICE_PORT);
+    let inbound = SocketAddr::new(ip, TLS_PORT);
+    for object in [service(), strict(), sidecar(outbound, inbound)] {
+        istiod.cluster.apply(&object.to_string());
+    }
+    let mut pod = PodSidecar::start(&istiod, ip, &[]);
+    pod.until_ready().await;
+    let request = format!("GET {READY_PATH} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
+    let what = || format!("a response over mutual TLS:\n{}\n{}", pod.log(), istiod.log());
+    wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
+    // Only the outbound listener can have encrypted it: the inbound one refuses plaintext.
+    assert_eq!(caller::send(inbound, request.as_bytes()).await.status, 0);
+    let expected = format!("spiffe://cluster.local/ns/{NAMESPACE}/sa/{GROUP}");
+    let certificates = pod.certificates().await;
+    let names: Vec<_> =
+        certificates.iter().filter_map(|found| found.pointer("/subject_alt_names/0/uri")?.as_str()).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| *name == expected), "{certificates:?}");
+
+    // The whole container restarts while istiod is away.
+    let names = [format!("{outbound}").replace(':', "_"), format!("{HOST}:{SERVICE_PORT}")];
+    wait::until("the configuration is stored", async || pod.has_stored(&names)).await;
+    istiod.kill();
+    pod.kill();
+    pod.start_container();
+    pod.until_ready().await;
+    let what = || format!("a response without istiod:\n{}", pod.log());
+    wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
+    assert_eq!(pod.ip(), ip);
+}
+
+#[test]
+#[ignore = "needs Istio's agent: ./justw test-istio"]
+fn what_only_istios_agent_can_do_is_left_to_it() {
+    let folder = envoy::folder("istio-fallback");
+    let ours = called_pilot_agent(&folder.join("ours"));
+    let stock = folder.join("stock");
+    std::fs::create_dir_all(&stock).expect("a writable folder");
+    let _ = std::fs::remove_file(stock.join("pilot-agent"));
+    std::os::unix::fs::symlink(istio("pilot-agent"), stock.join("pilot-agent")).expect("a writable folder");
+    let path = std::env::join_paths([folder.join("ours"), stock]).expect("paths");
+    let run = |arguments: &[&str], fallback: &str| {
+        let mut command = Command::new(&ours);
+        command.args(arguments).current_dir(&folder).env_clear().env("PATH", &path);
+        let output = command.env("APP_HEALTH_FALLBACK", fallback).output().expect("our agent");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    // The name of the program decides, and the version is that of Istio's agent.
+    let (code, stdout, stderr) = run(&["version", "--short"], "");
+    assert_eq!((code, stdout.trim()), (Some(0), "client version: unknown"), "{stderr}");
+    let (code, stdout, stderr) = run(&["version", "--short"], "off");
+    assert_eq!((code, stdout.as_str()), (Some(64), ""), "{stderr}");
+    // A type of proxy that Istio's agent does not know either ends it, which proves that it was executed.
+    let (code, _, stderr) = run(&["proxy", "nothing"], "");
+    assert!(stderr.contains("proxy nothing: only sidecars are supported; executing "), "{stderr}");
+    assert!(stderr.contains("invalid proxy Type: nothing"), "{code:?}: {stderr}");
+    let (code, _, stderr) = run(&["proxy", "router"], "off");
+    assert_eq!(code, Some(64), "{stderr}");
+    assert!(stderr.contains("proxy router: only sidecars are supported"), "{stderr}");
+}
