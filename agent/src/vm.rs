@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use envoy_process::random;
+use istio_agent::dns::{self, DnsConfig, DnsListeners};
 use istio_agent::secrets::secrets;
 use istio_agent::workload_certificate::{self, CertificateConfig};
+use readiness::Observation;
 use serving::page::Table;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -23,7 +25,7 @@ use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
 use workload_prober::{HealthConfig, HealthHandle};
 use xds_client::secrets::Secrets;
-use xds_client::{DiscoveryConfig, ProxyConfig, RunningClient, StreamStatus};
+use xds_client::{DiscoveryConfig, OwnType, ProxyConfig, RunningClient, StreamStatus};
 use xds_proxy::ProxyView;
 
 #[derive(Debug)]
@@ -35,25 +37,53 @@ pub struct VmConfig {
     pub proxy: Option<ProxyConfig>,
     /// True if a rendered bootstrap uses the incremental variant of xDS.
     pub is_delta: bool,
-    /// The certificates for Envoy, if they are requested of Istio's CA; set only with `proxy`.
-    pub istio: Option<IstioCertificates>,
+    /// What a sidecar of an Istio mesh needs in addition; set only with `proxy`.
+    pub istio: Option<IstioConfig>,
 }
 
-/// The certificates of a sidecar in an Istio mesh.
+/// What a sidecar of an Istio mesh does beside its Envoy.
 #[derive(Debug)]
-pub struct IstioCertificates {
-    pub config: CertificateConfig,
+pub struct IstioConfig {
+    pub certificate: CertificateConfig,
     /// The folder that names of files refer to.
     pub folder: PathBuf,
     /// File with certificate revocation lists.
     pub revoked: Option<PathBuf>,
+    /// `None` if no DNS queries are answered.
+    pub dns: Option<DnsConfig>,
 }
 
-impl IstioCertificates {
-    /// Starts the task that requests certificates. Without a certificate, Envoy waits for one.
-    fn start(self) -> (Secrets, JoinHandle<()>) {
-        let (certificate, task) = workload_certificate::start(self.config, random::generator());
-        (secrets(certificate, self.folder, self.revoked), task)
+/// What of it runs.
+struct IstioTasks {
+    secrets: Secrets,
+    own: Option<OwnType>,
+    certificates: JoinHandle<()>,
+    dns: Option<JoinHandle<()>>,
+}
+
+impl IstioConfig {
+    /// Starts the tasks. Without a certificate, Envoy waits for one.
+    fn start(self, state: &Arc<AgentState>) -> Result<IstioTasks, Failure> {
+        let (certificate, certificates) = workload_certificate::start(self.certificate, random::generator());
+        let secrets = secrets(certificate, self.folder, self.revoked);
+        let Some(config) = self.dns else {
+            return Ok(IstioTasks { secrets, own: None, certificates, dns: None });
+        };
+        let listeners = DnsListeners::bind(&config).map_err(|(address, error)| {
+            Failure::Os(format!(
+                "port {} ({address}): {error}; it serves DNS; DNS_PROXY_ADDR sets another one",
+                address.port()
+            ))
+        })?;
+        let (own, mut table, task) = dns::start(config, listeners, random::generator());
+        state.apply(Observation::NamesAwaited);
+        let state = state.clone();
+        tokio::spawn(async move {
+            if table.wait_for(Option::is_some).await.is_ok() {
+                state.apply(Observation::NamesReceived);
+            }
+        });
+        Ok(IstioTasks { secrets, own: Some(own), certificates, dns: Some(task) })
     }
 }
 
@@ -72,6 +102,8 @@ pub struct VmTasks {
     reporting: Option<JoinHandle<()>>,
     /// The requests for certificates; `None` if they come from files.
     certificates: Option<JoinHandle<()>>,
+    /// `None` if no DNS queries are answered.
+    dns: Option<JoinHandle<()>>,
     /// Ends `reporting`.
     stop: CancellationToken,
 }
@@ -99,13 +131,19 @@ pub fn start(
     let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
         let view = VmView { health, stream: None, xds: None };
         let stop = CancellationToken::new();
-        return Ok((view, VmTasks { probing, reporting: None, certificates: None, stop }));
+        return Ok((view, VmTasks { probing, reporting: None, certificates: None, dns: None, stop }));
     };
-    let (secrets, certificates) = config.istio.map(IstioCertificates::start).unzip();
+    let mut discovery = discovery;
+    let istio = config.istio.map(|istio| istio.start(state)).transpose()?;
+    let (mut secrets, mut certificates, mut dns) = (None, None, None);
+    if let Some(istio) = istio {
+        discovery.own.extend(istio.own);
+        (secrets, certificates, dns) = (Some(istio.secrets), Some(istio.certificates), istio.dns);
+    }
     let RunningClient { stream, xds, task, stop } =
         xds_client::start(discovery, config.proxy, secrets, reported, state.clone(), metrics.clone())?;
     let view = VmView { health, stream: Some(stream), xds };
-    Ok((view, VmTasks { probing, reporting: Some(task), certificates, stop }))
+    Ok((view, VmTasks { probing, reporting: Some(task), certificates, dns, stop }))
 }
 
 impl MachineView for VmView {
@@ -135,6 +173,7 @@ impl VmTasks {
             failure = tasks::failure_if_any("health", &mut self.probing) => failure,
             failure = tasks::failure_if_any("xDS client", &mut self.reporting) => failure,
             failure = tasks::failure_if_any("certificates", &mut self.certificates) => failure,
+            failure = tasks::failure_if_any("DNS proxy", &mut self.dns) => failure,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ const TEMPLATE: &str = "var/lib/istio/envoy/envoy_bootstrap_tmpl.json";
 const BOOTSTRAP: &str = "envoy-rev.json";
 const CONFIG_ANNOTATION: &str = "proxy.istio.io/config";
 const EXCLUDED_INTERFACES: &str = "traffic.sidecar.istio.io/excludeInterfaces";
+const SECRETS_SOCKET: &str = "var/run/secrets/workload-spiffe-uds/socket";
 /// Files with which certificates are not requested.
 const MOUNTED_CERTIFICATES: [&str; 2] = ["var/run/secrets/workload-spiffe-credentials", "etc/certs"];
 
@@ -89,6 +91,10 @@ impl Contract {
         {
             let why = "certificates are requested from the CA of istiod only";
             return Err(Unsupported { setting: format!("./{files}"), why }.into());
+        }
+        if UnixStream::connect(folder.join(SECRETS_SOCKET)).is_ok() {
+            let why = "another SDS server answers there, such as that of SPIRE";
+            return Err(Unsupported { setting: format!("./{SECRETS_SOCKET}"), why }.into());
         }
         if let Some(annotations) = &annotations {
             config.annotate(annotations).map_err(|error| NotOurs::Invalid(error.to_string()))?;

@@ -6,6 +6,7 @@
 pub mod addresses;
 pub mod ca_client;
 pub mod contract;
+pub mod dns;
 pub mod secrets;
 pub mod stock_agent;
 mod stored;

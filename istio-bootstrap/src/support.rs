@@ -24,9 +24,7 @@ impl fmt::Display for Unsupported {
 impl std::error::Error for Unsupported {}
 
 /// Variables that must not be true.
-const SWITCHES: [(&str, &str); 6] = [
-    ("ISTIO_META_DNS_CAPTURE", "there is no DNS proxy"),
-    ("ISTIO_META_ENABLE_DNS_SERVER", "there is no DNS proxy"),
+const SWITCHES: [(&str, &str); 4] = [
     ("PROXY_CONFIG_XDS_AGENT", "the trust bundle of istiod is not read"),
     ("FILE_MOUNTED_CERTS", "certificates are requested from the CA of istiod only"),
     ("DISABLE_ENVOY", "there is no agent without Envoy"),

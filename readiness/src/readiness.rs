@@ -66,6 +66,8 @@ pub struct Readiness {
     epoch: u32,
     draining: bool,
     terminating: bool,
+    /// Whether the names of the mesh have arrived; `None` if no DNS queries are answered.
+    has_names: Option<bool>,
     /// True if any Envoy process has been live.
     was_live: bool,
     /// True if any Envoy process has been ready.
@@ -84,6 +86,7 @@ impl Readiness {
             epoch: 1,
             draining: false,
             terminating: false,
+            has_names: None,
             was_live: false,
             was_ever_ready: false,
             last: BTreeMap::new(),
@@ -183,6 +186,8 @@ impl Readiness {
             Observation::Draining => self.draining = true,
             Observation::Undrained => self.draining = false,
             Observation::Terminating => self.terminating = true,
+            Observation::NamesAwaited => self.has_names = Some(false),
+            Observation::NamesReceived => self.has_names = Some(true),
             Observation::Started => {
                 if self.envoy.exited {
                     self.next_epoch();
@@ -280,6 +285,10 @@ impl Readiness {
     fn update(&mut self, now: Duration) {
         self.was_live |= self.envoy.is_live();
         let mut conditions = self.envoy.conditions(self.policy);
+        let names = self.has_names.map(|has_names| {
+            (Condition::Names, (!has_names).then(|| "names of the mesh not received".to_owned()))
+        });
+        conditions.extend(names);
         let draining = self.draining && !self.policy.drain_keeps_ready;
         conditions.push((Condition::Drain, draining.then(|| "draining".to_owned())));
         conditions.push((Condition::Shutdown, self.terminating.then(|| "terminating".to_owned())));

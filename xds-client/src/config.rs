@@ -1,9 +1,12 @@
 //! Configuration of the stream; the agent's flags become it.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::http::uri::Authority;
 use xds::{Node, Variant};
@@ -34,6 +37,25 @@ pub struct DiscoveryConfig {
     pub istio_heartbeat: Option<Duration>,
     /// The longest wait for the acknowledgement of the final report.
     pub final_report_timeout: Duration,
+    /// Resources that the agent itself subscribes to, once Envoy has asked for listeners.
+    pub own: Vec<OwnType>,
+}
+
+/// A type of resources for the agent itself, of which there is one.
+#[derive(Clone)]
+pub struct OwnType {
+    pub type_url: &'static str,
+    /// Puts an encoded resource in use, also the stored one at the start. The error says why it is refused.
+    pub accept: Arc<Accept>,
+}
+
+/// What puts a resource in use.
+pub type Accept = dyn Fn(&Bytes) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for OwnType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.type_url)
+    }
 }
 
 /// One value of `--discovery`.

@@ -30,6 +30,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 use workload_health::reporter::{Reporter, ReporterSettings};
 use xds_proxy::{Proxy, ProxySettings, ProxyView};
 
@@ -39,7 +40,7 @@ use agent_state::state::AgentState;
 use cache_file::CacheFile;
 use cache_writer::CacheWriter;
 use certificates::Certificates;
-pub use config::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
+pub use config::{Accept, DiscoveryConfig, DiscoveryServer, OwnType, ProxyConfig};
 use envoy_process::random;
 use envoy_process::state_dir;
 use health_io::HealthIo;
@@ -100,14 +101,26 @@ pub fn start(
         true => Reporter::new(reporter, status),
         false => Reporter::silent(reporter, status),
     };
-    let settings =
-        ProxySettings { identity, max_age, variant: discovery.variant, serves_envoy: proxy.is_some() };
+    let settings = ProxySettings {
+        identity,
+        max_age,
+        variant: discovery.variant,
+        serves_envoy: proxy.is_some(),
+        own_types: discovery.own.iter().map(|own| own.type_url.to_owned()).collect(),
+    };
     let state_machine = Proxy::new(settings, reporter, stored);
+    for own in &discovery.own {
+        if let Some(stored) = state_machine.stored_own(own.type_url)
+            && let Err(error) = (own.accept)(&stored)
+        {
+            warn!(type_url = own.type_url, error, "stored resource not used");
+        }
+    }
     let (streams, new_streams) = mpsc::channel(NEW_STREAMS);
     let (views, xds) = watch::channel(state_machine.view(Duration::ZERO));
     let (views, xds) = proxy.map(|_| (views, xds)).unzip();
     let (health, stream, validations) = HealthIo::new(health, discovery.node, !discovery.reports_health);
-    let context = Context { certificates, cache, random, views, state, metrics };
+    let context = Context { certificates, cache, random, views, state, metrics, own: discovery.own };
     let (task, stop) = (ClientTask::new(state_machine, health, context), CancellationToken::new());
     let stopped = stop.clone();
     let task = tokio::spawn(async move {

@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, info, warn};
 use workload_health::text::printable;
-use xds_proxy::{Effect, HealthEvent, Input, Proxy, ProxyView};
+use xds::parse_any;
+use xds_proxy::{Effect, HealthEvent, Input, OwnResource, Proxy, ProxyView};
 
+use super::OwnType;
 use super::cache_writer::CacheWriter;
 use super::certificates::Certificates;
 use super::event_log;
@@ -53,6 +55,7 @@ pub(super) struct Context {
     pub(super) views: Option<watch::Sender<ProxyView>>,
     pub(super) state: Arc<AgentState>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) own: Vec<OwnType>,
 }
 
 pub(super) struct ClientTask {
@@ -324,6 +327,13 @@ impl ClientTask {
                 self.read_by.get_or_insert_with(|| Instant::now() + READ_TIMEOUT);
                 self.to_envoy.push_back(grpc::parts(message, suffix));
             }
+            Effect::Own(resource) => {
+                let result = self.use_own(&resource);
+                if let Err(error) = &result {
+                    warn!(type_url = resource.type_url, error, "resource of the control plane refused");
+                }
+                self.step(Input::OwnChecked { resource, result });
+            }
             Effect::CloseEnvoy(reason) => {
                 warn!(reason, "xDS stream of Envoy closed");
                 self.drop_envoy();
@@ -343,6 +353,12 @@ impl ClientTask {
             }
             Effect::Event(event) => event_log::log(event, self.context.cache.as_ref().map(CacheWriter::path)),
         }
+    }
+
+    fn use_own(&self, resource: &OwnResource) -> Result<(), String> {
+        let (_, content) = parse_any(&resource.any).map_err(|error| error.to_string())?;
+        let own = self.context.own.iter().find(|own| own.type_url == resource.type_url);
+        own.map_or(Ok(()), |own| (own.accept)(&content))
     }
 
     fn publish(&mut self) {

@@ -10,4 +10,6 @@ pub mod proxy;
 mod type_state;
 
 pub use last_good::{CacheError, LastGood};
-pub use proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxySettings, ProxyView, TypeView, Write};
+pub use proxy::{
+    Effect, Event, HealthEvent, Input, OwnResource, Proxy, ProxySettings, ProxyView, TypeView, Write,
+};

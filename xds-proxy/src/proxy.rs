@@ -10,6 +10,7 @@ mod downstream;
 mod from_cache;
 mod health;
 mod limits;
+mod own;
 mod storage;
 mod types;
 mod upstream;
@@ -28,7 +29,7 @@ use health::Health;
 pub use storage::Write;
 use storage::{Outcome, Storage};
 use types::{Age, Counters};
-pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
+pub use types::{Effect, Event, HealthEvent, Input, OwnResource, ProxySettings, ProxyView, TypeView};
 
 /// Pauses before connection attempts: the first upper bound, and with and without an Envoy the lower bound
 /// of all pauses and the largest upper bound. An Envoy waits for its configuration, but health reports of
@@ -85,6 +86,8 @@ struct Open {
     introduced_at: Duration,
     /// True once a request for listeners was sent.
     is_listening: bool,
+    /// True once the agent's own types were requested.
+    has_own: bool,
     /// Set after the end of Envoy's stream: when to close this one.
     close_at: Option<Duration>,
 }
@@ -191,6 +194,7 @@ impl Proxy {
                 self.reopen_at.get_or_insert(now + REOPEN_WITHIN.mul_f64(random()));
             }
             Input::FilesChanged => {}
+            Input::OwnChecked { resource, result } => self.own_checked(now, resource, result, &mut effects),
             Input::Stored(result) => self.stored(now, result, &mut effects),
             Input::Terminating => {
                 self.terminate(now);

@@ -1,5 +1,7 @@
 //! The configuration of a sidecar that Istio's injector has configured.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,12 +10,15 @@ use clap::Parser;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use istio_agent::ca_client::CaClient;
 use istio_agent::contract::{Contract, NotOurs};
+use istio_agent::dns::DnsConfig;
 use istio_agent::secrets::system_roots;
 use istio_agent::workload_certificate::CertificateConfig;
 use istio_bootstrap::support::Unsupported;
 use istio_certificates::identity::WorkloadIdentity;
 use istio_certificates::key::KeyKind;
 use istio_certificates::renewal::Schedule;
+use mesh_dns::resolv_conf;
+use mesh_dns::table::Place;
 use xds::{Node, Variant};
 use xds_client::tls::TlsFiles;
 use xds_client::token::TokenFile;
@@ -22,7 +27,7 @@ use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
 use super::{Environment, RunConfig};
 use crate::args::{Args, Command, go_duration};
 use crate::machine::Machine;
-use crate::vm::IstioCertificates;
+use crate::vm::IstioConfig;
 use agent_output::exit::Failure;
 
 /// Name of the agent's directory, in the one of Envoy's configuration, which is in memory.
@@ -31,6 +36,9 @@ const ADS_SOCKET: &str = "XDS";
 const SDS_SOCKET: &str = "./var/run/secrets/workload-spiffe-uds/socket";
 const TOKEN: &str = "./var/run/secrets/tokens/istio-token";
 const ROOTS: &str = "./var/run/secrets/istio/root-cert.pem";
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The port of the servers of the system.
+const DNS_PORT: u16 = 53;
 const REVOKED: &str = "/var/run/secrets/istio/crl/ca-crl.pem";
 /// The value of `XDS_ROOT_CA` and `CA_ROOT_CA` for the CA certificates of the operating system.
 const SYSTEM: &str = "SYSTEM";
@@ -95,14 +103,14 @@ impl RunConfig {
             let workers = config.concurrency().and_then(|workers| u32::try_from(workers).ok());
             envoy.concurrency = workers.unwrap_or_default();
         }
-        let (discovery, certificates) = (discovery(contract)?, certificates(contract, &state_dir)?);
+        let (discovery, istio) = (discovery(contract)?, istio(contract, &state_dir)?);
         run.vm.discovery = Some(discovery);
         run.vm.proxy = Some(ProxyConfig {
             sockets: vec![path(config.text("configPath")).join(ADS_SOCKET), path(SDS_SOCKET)],
             state_dir,
             max_age: Some(CACHE_AGE),
         });
-        run.vm.istio = Some(certificates);
+        run.vm.istio = Some(istio);
         Ok(run)
     }
 }
@@ -194,10 +202,11 @@ fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
         heartbeat: Duration::from_secs(3600),
         istio_heartbeat: None,
         final_report_timeout: Duration::ZERO,
+        own: Vec::new(),
     })
 }
 
-fn certificates(contract: &Contract, state_dir: &Path) -> Result<IstioCertificates, NotOurs> {
+fn istio(contract: &Contract, state_dir: &Path) -> Result<IstioConfig, NotOurs> {
     let variable = |name: &str| contract.variable(name);
     let (address, san) = match variable("CA_ADDR") {
         Some(address) => (address, None),
@@ -208,10 +217,11 @@ fn certificates(contract: &Contract, state_dir: &Path) -> Result<IstioCertificat
     let text = |name: &str, default: &str| variable(name).unwrap_or(default).to_owned();
     let lifetime = variable("SECRET_TTL").and_then(go_duration).unwrap_or(Duration::from_secs(24 * 3600));
     let lists = variable("PILOT_ENABLE_CA_CRL").and_then(probe::go::parse_bool).unwrap_or(true);
-    Ok(IstioCertificates {
+    Ok(IstioConfig {
+        dns: dns(contract)?,
         folder: contract.folder.clone(),
         revoked: lists.then(|| REVOKED.into()),
-        config: CertificateConfig {
+        certificate: CertificateConfig {
             identity: WorkloadIdentity {
                 trust_domain: text("TRUST_DOMAIN", "cluster.local"),
                 namespace: text("POD_NAMESPACE", ""),
@@ -230,6 +240,48 @@ fn certificates(contract: &Contract, state_dir: &Path) -> Result<IstioCertificat
             state_dir: state_dir.to_owned(),
         },
     })
+}
+
+/// The DNS proxy, if the Pod's queries are captured, or if it is wanted otherwise.
+fn dns(contract: &Contract) -> Result<Option<DnsConfig>, NotOurs> {
+    const ADDRESS: &str = "DNS_PROXY_ADDR";
+    let is_on = |name: &str| contract.variable(name).and_then(probe::go::parse_bool).unwrap_or(false);
+    if !is_on("ISTIO_META_DNS_CAPTURE") && !is_on("ISTIO_META_ENABLE_DNS_SERVER") {
+        return Ok(None);
+    }
+    let invalid = |text: String| NotOurs::Invalid(text);
+    let address = contract.variable(ADDRESS).unwrap_or("localhost:15053");
+    let text =
+        std::fs::read_to_string(RESOLV_CONF).map_err(|error| invalid(format!("{RESOLV_CONF}: {error}")))?;
+    let system = resolv_conf::parse(&text);
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let port: u16 = port.parse().map_err(|_| invalid(format!("{ADDRESS} = {address}: must be HOST:PORT")))?;
+    if port == DNS_PORT {
+        let why = "only the port to which queries are redirected is supported";
+        return Err(Unsupported { setting: format!("{ADDRESS} = {address}"), why }.into());
+    }
+    let loopback = |ip: &IpAddr| match ip {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    let hosts: BTreeSet<IpAddr> = match host {
+        "localhost" if system.servers.is_empty() => [Ipv4Addr::LOCALHOST.into()].into(),
+        // A resolver asks at the family of the servers that it knows.
+        "localhost" => system.servers.iter().map(loopback).collect(),
+        host => {
+            let bare = host.trim_start_matches('[').trim_end_matches(']');
+            [bare.parse().map_err(|_| invalid(format!("{ADDRESS} = {address}: must be an address")))?].into()
+        }
+    };
+    let timeout = contract.variable("DNS_FORWARD_TIMEOUT").and_then(go_duration);
+    let namespace = contract.variable("POD_NAMESPACE").unwrap_or_default();
+    Ok(Some(DnsConfig {
+        addresses: hosts.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+        servers: system.servers.iter().map(|ip| SocketAddr::new(*ip, DNS_PORT)).collect(),
+        timeout: timeout.unwrap_or(Duration::from_secs(5)),
+        is_parallel: is_on("DNS_FORWARD_PARALLEL"),
+        place: Place::new(namespace, &contract.sources.domain, system.search.first().map(String::as_str)),
+    }))
 }
 
 /// Writes the bootstrap where Envoy reads it.

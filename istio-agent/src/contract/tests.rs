@@ -91,3 +91,20 @@ fn what_cannot_be_read_is_named() {
     }
     assert!(refused(&[], &[]).starts_with("./etc/certs: "));
 }
+
+#[test]
+fn another_server_of_secrets_is_left_to_istios_agent() {
+    let folder = pod("spire");
+    fs::create_dir_all(folder.join("var/run/secrets/workload-spiffe-uds")).unwrap();
+    let socket = folder.join(SECRETS_SOCKET);
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let refused = read(&folder, &[], &[]).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        format!("./{SECRETS_SOCKET}: another SDS server answers there, such as that of SPIRE")
+    );
+    // A socket of an earlier container, which nothing serves, is replaced.
+    drop(listener);
+    assert!(socket.exists());
+    read(&folder, &[], &[]).unwrap();
+}

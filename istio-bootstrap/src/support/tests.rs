@@ -28,12 +28,7 @@ fn the_setting_that_is_not_supported_is_named() {
     for (words, variables, layer, expected) in [
         (&["router"][..], &[][..], json!({}), "proxy router: only sidecars are supported"),
         (&["--stsPort=15463"], &[], json!({}), "--stsPort = 15463: there is no Security Token Service"),
-        (
-            &[],
-            &[("ISTIO_META_DNS_CAPTURE", "T")],
-            json!({}),
-            "ISTIO_META_DNS_CAPTURE = true: there is no DNS proxy",
-        ),
+        (&[], &[("DISABLE_ENVOY", "T")], json!({}), "DISABLE_ENVOY = true: there is no agent without Envoy"),
         (
             &[],
             &[("CA_PROVIDER", "GoogleCAS")],

@@ -13,6 +13,8 @@ enum_table::table! {
         /// Listeners were received, or are static.
         Listeners("listeners"),
         Live("live"),
+        /// The agent answers DNS queries and has the names of the mesh.
+        Names("names"),
         Process("process"),
         Shutdown("shutdown"),
         Workers("workers"),
@@ -36,7 +38,7 @@ pub(super) fn split(
         Condition::Admin | Condition::DataPath => met.contains(&Condition::Process),
         Condition::Live => met.contains(&Condition::Admin),
         Condition::Clusters | Condition::Listeners | Condition::Workers => met.contains(&Condition::Live),
-        Condition::Process | Condition::Drain | Condition::Shutdown => true,
+        Condition::Process | Condition::Names | Condition::Drain | Condition::Shutdown => true,
     });
     met.sort();
     (pending, met)

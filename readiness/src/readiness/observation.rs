@@ -18,6 +18,9 @@ pub enum Observation {
     /// The drain was reversed.
     Undrained,
     Terminating,
+    /// The agent answers DNS queries, and waits for the names of the mesh.
+    NamesAwaited,
+    NamesReceived,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -116,7 +116,13 @@ impl Model {
         };
         let reporter = Reporter::new(settings, status);
         let max_age = Some(Duration::from_secs(86_400));
-        let settings = ProxySettings { identity: IDENTITY.to_owned(), max_age, variant, serves_envoy: true };
+        let settings = ProxySettings {
+            identity: IDENTITY.to_owned(),
+            max_age,
+            variant,
+            serves_envoy: true,
+            own_types: Vec::new(),
+        };
         let proxy = Proxy::new(settings, reporter, stored.map(|good| (good, Duration::from_secs(1))));
         Self { proxy, variant, now: Duration::ZERO, received: 0, responses: 0 }
     }

@@ -11,6 +11,7 @@ use kit::vm::documents::{GROUP, NAMESPACE};
 use kit::{caller, wait};
 use kubernetes_tests::{Process, command};
 use serde_json::{Value, json};
+use tokio::net::UdpSocket;
 
 use crate::istio;
 use crate::istiod::Istiod;
@@ -22,11 +23,12 @@ const TLS_MODE: &str = "security.istio.io/tlsMode";
 /// A Pod's container `istio-proxy`; it is killed on drop.
 pub(crate) struct PodSidecar {
     folder: PathBuf,
-    ip: IpAddr,
     environment: Vec<(String, String)>,
     process: Option<Process>,
     pub(crate) status: SocketAddr,
     admin: SocketAddr,
+    /// Where the agent answers DNS queries.
+    dns: SocketAddr,
     _ports: Vec<ReservedPort>,
 }
 
@@ -46,9 +48,9 @@ impl PodSidecar {
             .expect("a file");
         istiod.write_token(&folder.join("var/run/secrets/tokens/istio-token"));
         let ports: Vec<ReservedPort> =
-            (0..5).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
-        let [status, admin, envoy_status, prometheus, local] =
-            [0, 1, 2, 3, 4].map(|index: usize| ports[index].port());
+            (0..6).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
+        let [status, admin, envoy_status, prometheus, local, dns] =
+            [0, 1, 2, 3, 4, 5].map(|index: usize| ports[index].port());
         let config = json!({
             "discoveryAddress": istiod.address(15012).to_string(),
             "statusPort": status,
@@ -72,13 +74,16 @@ impl PodSidecar {
             ("ENVOY_PROMETHEUS_PORT", prometheus.to_string()),
             ("APP_HEALTH_LOCAL_ADDRESS", format!("127.0.0.1:{local}")),
             ("APP_HEALTH_FALLBACK", "off".to_owned()),
+            ("ISTIO_META_DNS_CAPTURE", "true".to_owned()),
+            ("DNS_PROXY_ADDR", format!("{ip}:{dns}")),
             ("PROXY_CONFIG", config.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
         environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let [status, admin] = [status, admin].map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
-        let mut pod = Self { folder, ip, environment, process: None, status, admin, _ports: ports };
+        let dns = SocketAddr::new(ip, dns);
+        let mut pod = Self { folder, environment, process: None, status, admin, dns, _ports: ports };
         pod.start_container();
         pod
     }
@@ -100,10 +105,6 @@ impl PodSidecar {
         self.process = None;
     }
 
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.ip
-    }
-
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }
@@ -118,6 +119,26 @@ impl PodSidecar {
     pub(crate) async fn until_ready(&self) {
         let is_ready = async || caller::get(self.status, "/healthz/ready", &[]).await.status == 200;
         wait::until_or(|| format!("the sidecar is ready:\n{}", self.log()), is_ready).await;
+    }
+
+    /// Returns the IPv4 addresses that the agent says for a name.
+    pub(crate) async fn look_up(&self, name: &str) -> Vec<Ipv4Addr> {
+        let mut query = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            query.push(u8::try_from(label.len()).expect("a label"));
+            query.extend_from_slice(label.as_bytes());
+        }
+        query.extend_from_slice(&[0, 0, 1, 0, 1]);
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        socket.send_to(&query, self.dns).await.expect("a socket");
+        let mut response = vec![0; 512];
+        let received = tokio::time::timeout(wait::timeout(), socket.recv(&mut response)).await;
+        let length = received.expect("a response").expect("a response");
+        // Each record ends with its address, and has no alias here.
+        let records = &response[query.len()..length];
+        let size = records.len() / usize::from(response[7].max(1));
+        let address = |record: &[u8]| record.last_chunk::<4>().map(|octets| Ipv4Addr::from(*octets));
+        records.chunks(size.max(1)).filter_map(address).collect()
     }
 
     /// Returns a page of Envoy's admin interface.

@@ -1,12 +1,13 @@
 //! Our agent in the place of Istio's, with a real istiod: certificates, configuration, and what remains of both
 //! while istiod is away.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use kit::vm::application::{Application, READY_PATH};
 use kit::vm::documents::{GROUP, NAMESPACE, PORT};
 use kit::{caller, envoy, net, wait};
+use serde_json::{Value, json};
 
 use crate::istio;
 use crate::istiod::Istiod;
@@ -24,8 +25,16 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     for object in [service(), strict(), sidecar(outbound, inbound)] {
         istiod.cluster.apply(&object.to_string());
     }
+    istiod.cluster.apply(&kubernetes_service().to_string());
+    let address = istiod.cluster.get(&["service", "web", "-n", NAMESPACE]);
+    let address = address["spec"]["clusterIP"].as_str().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
+    let address = address.expect("an address");
     let mut pod = PodSidecar::start(&istiod, ip, &[]);
     pod.until_ready().await;
+    for name in ["web", "web.shop", "web.shop.svc.cluster.local"] {
+        let what = || format!("the address of {name}:\n{}", pod.log());
+        wait::until_or(what, async || pod.look_up(name).await == [address]).await;
+    }
     let request = format!("GET {READY_PATH} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
     let what = || format!("a response over mutual TLS:\n{}\n{}", pod.log(), istiod.log());
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
@@ -46,7 +55,17 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     pod.until_ready().await;
     let what = || format!("a response without istiod:\n{}", pod.log());
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
-    assert_eq!(pod.ip(), ip);
+    assert_eq!(pod.look_up("web.shop").await, [address], "a stored name");
+}
+
+/// The Sidecar shows services with this port only.
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": NAMESPACE},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": SERVICE_PORT}]},
+    })
 }
 
 #[test]

@@ -73,6 +73,7 @@ impl Process {
                 max_age: None,
                 variant: Variant::Sotw,
                 serves_envoy: false,
+                own_types: Vec::new(),
             };
             process.client = AgentClient::AppHealth(Box::new(Proxy::new(settings, reporter, None)));
         }

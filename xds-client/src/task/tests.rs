@@ -90,6 +90,7 @@ fn config(endpoint: Endpoint) -> DiscoveryConfig {
         heartbeat: Duration::from_secs(3600),
         istio_heartbeat: None,
         final_report_timeout: FINAL_REPORT_TIMEOUT,
+        own: Vec::new(),
     }
 }
 

@@ -207,6 +207,7 @@ impl Proxy {
         }
         open.is_listening |= request.type_url == LISTENER;
         effects.push(Effect::SendUpstream(request.encode(downstream.variant)));
+        self.request_own(effects);
     }
 
     /// When Envoy must have acknowledged a response, if there are too many without.

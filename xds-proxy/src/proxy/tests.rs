@@ -1,6 +1,7 @@
 mod alone;
 mod health;
 mod limits;
+mod own;
 mod recovery;
 mod simulation;
 mod streams;

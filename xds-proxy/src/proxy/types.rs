@@ -21,6 +21,20 @@ pub struct ProxySettings {
     pub variant: Variant,
     /// True if an Envoy may open streams.
     pub serves_envoy: bool,
+    /// Type URLs that the agent itself subscribes to, beside Envoy.
+    pub own_types: Vec<String>,
+}
+
+/// A resource of one of the agent's own types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnResource {
+    pub type_url: String,
+    pub version: String,
+    pub nonce: String,
+    /// The number of the stream on which it arrived.
+    pub stream: u64,
+    /// The encoded `google.protobuf.Any`.
+    pub any: Bytes,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +68,11 @@ pub enum Input {
     },
     /// The certificate files have changed, and the new ones are usable.
     FilesChanged,
+    /// The resource of an [`Effect::Own`] is in use, or refused with this text.
+    OwnChecked {
+        resource: OwnResource,
+        result: Result<(), String>,
+    },
     /// The requested write has ended; the error is its cause.
     Stored(Result<(), String>),
     /// The agent terminates: the final health report follows.
@@ -73,6 +92,8 @@ pub enum Effect {
     SendUpstream(Bytes),
     /// Close the client's half of the upstream stream.
     HalfCloseUpstream,
+    /// Use this resource; the result is an [`Input::OwnChecked`].
+    Own(OwnResource),
     /// Send both parts to Envoy as one message.
     SendEnvoy(Bytes, Bytes),
     CloseEnvoy(&'static str),

@@ -32,6 +32,7 @@ impl Proxy {
             is_alone: false,
             introduced_at: now,
             is_listening: false,
+            has_own: false,
             close_at: None,
         });
         let Some(downstream) = &mut self.downstream else { return self.introduce_alone(now, effects) };
@@ -74,6 +75,9 @@ impl Proxy {
         }
         self.is_outage = false;
         self.error = None;
+        if self.own_response(&response, effects) {
+            return;
+        }
         self.pass_on(now, message, response, effects);
     }
 

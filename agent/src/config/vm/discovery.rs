@@ -70,6 +70,7 @@ pub(super) fn discovery_config(
         heartbeat: args.heartbeat,
         istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
         final_report_timeout: args.final_report_timeout,
+        own: Vec::new(),
     }))
 }
 

@@ -42,7 +42,7 @@ const VARIABLES: Choices = &[
             "[\n{\"containerPort\":1}\n,{\"name\":\"b\",\"containerPort\":2}]",
         ],
     ),
-    ("ISTIO_META_DNS_CAPTURE", &["false", "0"]),
+    ("ISTIO_META_DNS_CAPTURE", &["true", "false", "1"]),
     ("ISTIO_META_ENABLE_HBONE", &["true", "false"]),
     ("ISTIO_META_ENABLE_SELF_DISCOVERY", &["true", "false"]),
     ("ISTIO_META_ISTIO_VERSION", &["1.31.0"]),

@@ -123,6 +123,7 @@ impl World {
             }
             Effect::Health(HealthEvent::Done) => self.is_done = true,
             Effect::HalfCloseUpstream => assert!(!self.has_envoy, "the stream is Envoy's"),
+            Effect::Own(_) => unreachable!("the agent subscribes to nothing"),
             Effect::Health(_) | Effect::Event(_) => {}
         }
     }

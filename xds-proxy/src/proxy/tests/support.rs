@@ -14,6 +14,8 @@ use crate::last_good::LastGood;
 pub(super) use xds::type_url::ENDPOINT as EDS;
 pub(super) const BOTH: [Variant; 2] = [Variant::Sotw, Variant::Delta];
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
+/// A type of the agent itself.
+pub(super) const OWN: &str = "type.googleapis.com/x.Own";
 pub(super) const IDENTITY: &str = "node-1";
 pub(super) const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
@@ -130,7 +132,13 @@ fn finished() -> Reporter {
 }
 
 pub(super) fn settings(variant: Variant, serves_envoy: bool) -> ProxySettings {
-    ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE), variant, serves_envoy }
+    ProxySettings {
+        identity: IDENTITY.to_owned(),
+        max_age: Some(MAX_AGE),
+        variant,
+        serves_envoy,
+        own_types: Vec::new(),
+    }
 }
 
 /// The node of the agent.
@@ -147,6 +155,12 @@ impl Tested {
 
     pub(super) fn with_stored(variant: Variant, stored: Option<(LastGood, Duration)>) -> Self {
         Self::of(Proxy::new(settings(variant, true), finished(), stored), variant)
+    }
+
+    /// An agent that subscribes to a type of its own, with what it has stored.
+    pub(super) fn subscribing(variant: Variant, stored: Option<(LastGood, Duration)>) -> Self {
+        let settings = ProxySettings { own_types: vec![OWN.to_owned()], ..settings(variant, true) };
+        Self::of(Proxy::new(settings, finished(), stored), variant)
     }
 
     /// With health reports.

@@ -89,8 +89,13 @@ impl SimulatedAgent {
             istio_heartbeat: None,
             final_report_timeout: Duration::from_secs(2),
         };
-        let settings =
-            ProxySettings { identity: self.id(), max_age: None, variant: Variant::Sotw, serves_envoy: false };
+        let settings = ProxySettings {
+            identity: self.id(),
+            max_age: None,
+            variant: Variant::Sotw,
+            serves_envoy: false,
+            own_types: Vec::new(),
+        };
         let reporter = Reporter::new(reporter, level(generation, healthy, since, since));
         let mut proxy = Proxy::new(settings, reporter, None);
         let mut stream: Option<OpenStream> = None;

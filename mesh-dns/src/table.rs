@@ -1,0 +1,209 @@
+//! The names of a mesh: a `NameTable` of istiod, prepared for queries.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+use xds::{Malformed, fields};
+
+use crate::message::is_name;
+
+/// The type URL of the table.
+pub const TYPE_URL: &str = "type.googleapis.com/istio.networking.nds.v1.NameTable";
+const KUBERNETES: &str = "Kubernetes";
+
+/// Addresses of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    pub v4: Vec<Ipv4Addr>,
+    pub v6: Vec<Ipv6Addr>,
+}
+
+/// What istiod says of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Host {
+    addresses: Addresses,
+    registry: String,
+    short_name: String,
+    namespace: String,
+    others: Vec<String>,
+}
+
+/// Where the Pod is, which decides the short names that it may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    namespace: String,
+    /// The domain without the namespace, such as `svc.cluster.local`.
+    domain: String,
+    /// The first search domain of the system's resolver.
+    search: Option<String>,
+}
+
+impl Place {
+    /// `domain` may begin with the namespace, as in `shop.svc.cluster.local`.
+    pub fn new(namespace: &str, domain: &str, search: Option<&str>) -> Self {
+        let rest = domain.split_once('.').filter(|(first, _)| *first == namespace).map(|(_, rest)| rest);
+        let search = search.map(|search| search.trim_end_matches('.').to_ascii_lowercase());
+        Self {
+            namespace: namespace.to_owned(),
+            domain: if domain == namespace { String::new() } else { rest.unwrap_or(domain).to_owned() },
+            search: search.filter(|search| !search.is_empty()),
+        }
+    }
+}
+
+/// The names, in lower case and without the dot at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    hosts: HashMap<String, Addresses>,
+    /// Names to which a resolver has added its search domain, and the hosts that they stand for.
+    aliases: HashMap<String, String>,
+}
+
+/// A name that the table contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// The host that the name is an alias of.
+    pub alias: Option<&'a str>,
+    pub addresses: Option<&'a Addresses>,
+    /// True if the host is `*.` and a part of the name.
+    pub is_wildcard: bool,
+    /// The name of the host.
+    pub host: &'a str,
+}
+
+impl Table {
+    /// Reads an encoded `NameTable`. Hosts without a valid address are left out.
+    ///
+    /// # Errors
+    /// If it is not such a message.
+    pub fn parse(message: &Bytes, place: &Place) -> Result<Self, Malformed> {
+        let mut parsed: BTreeMap<String, Host> = BTreeMap::new();
+        for field in fields(message) {
+            let field = field?;
+            if field.number == 1 {
+                let (name, host) = entry(&field.bytes()?)?;
+                parsed.insert(name, host);
+            }
+        }
+        let mut table = Self::default();
+        for (name, host) in parsed {
+            if !host.addresses.v4.is_empty() || !host.addresses.v6.is_empty() {
+                table.add(&names(&name, &host, place), &host.addresses, place.search.as_deref());
+            }
+        }
+        Ok(table)
+    }
+
+    fn add(&mut self, names: &BTreeSet<String>, addresses: &Addresses, search: Option<&str>) {
+        for name in names.iter().filter(|name| is_name(name)) {
+            self.hosts.insert(name.clone(), addresses.clone());
+            let Some(search) = search.filter(|search| !is_within(name, search)) else { continue };
+            let expanded = format!("{name}.{search}");
+            if !names.contains(&expanded) && is_name(&expanded) {
+                self.aliases.insert(expanded, name.clone());
+            }
+        }
+    }
+
+    /// Number of names with addresses.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Looks up a name in lower case, or the wildcard that it matches.
+    pub fn find(&self, name: &str) -> Option<Found<'_>> {
+        if let Some(found) = self.exact(name, false) {
+            return Some(found);
+        }
+        let mut rest = name;
+        while let Some((_, parent)) = rest.split_once('.') {
+            if let Some(found) = self.exact(&format!("*.{parent}"), true) {
+                return Some(found);
+            }
+            rest = parent;
+        }
+        None
+    }
+
+    fn exact(&self, name: &str, is_wildcard: bool) -> Option<Found<'_>> {
+        if let Some((_, target)) = self.aliases.get_key_value(name) {
+            let addresses = self.hosts.get(target);
+            return Some(Found { alias: Some(target), addresses, is_wildcard, host: target });
+        }
+        let (host, addresses) = self.hosts.get_key_value(name)?;
+        Some(Found { alias: None, addresses: Some(addresses), is_wildcard, host })
+    }
+}
+
+/// Returns true for `a.b.c` and `b.c`, and also for `ab.c` and `b.c`, as Istio's agent has it.
+fn is_within(name: &str, domain: &str) -> bool {
+    name.ends_with(domain)
+}
+
+/// All names of a host.
+fn names(name: &str, host: &Host, place: &Place) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut add = |name: &str| names.extend([name.to_ascii_lowercase()]);
+    if host.registry != KUBERNETES {
+        add(name.strip_suffix('.').unwrap_or(name));
+        return names;
+    }
+    if name.ends_with('.') {
+        return names;
+    }
+    add(name);
+    let Host { short_name, namespace, others, .. } = host;
+    let Some(first) = place.domain.split('.').next().filter(|first| !first.is_empty()) else { return names };
+    if !name.ends_with(&place.domain) {
+        return names;
+    }
+    add(&format!("{short_name}.{namespace}"));
+    if place.namespace == *namespace {
+        add(short_name);
+    }
+    add(&format!("{short_name}.{namespace}.{first}"));
+    others.iter().for_each(|other| add(other));
+    names
+}
+
+/// Reads an entry of the map.
+fn entry(message: &Bytes) -> Result<(String, Host), Malformed> {
+    let (mut name, mut host) = (String::new(), Host::default());
+    for field in fields(message) {
+        let field = field?;
+        match field.number {
+            1 => name = field.text()?,
+            2 => host = read_host(&field.bytes()?)?,
+            _ => {}
+        }
+    }
+    Ok((name, host))
+}
+
+fn read_host(message: &Bytes) -> Result<Host, Malformed> {
+    let mut host = Host::default();
+    for field in fields(message) {
+        let field = field?;
+        match field.number {
+            1 => match field.text()?.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+                Ok(IpAddr::V4(ip)) => host.addresses.v4.push(ip),
+                Ok(IpAddr::V6(ip)) => host.addresses.v6.push(ip),
+                Err(_) => {}
+            },
+            2 => host.registry = field.text()?,
+            3 => host.short_name = field.text()?,
+            4 => host.namespace = field.text()?,
+            5 => host.others.push(field.text()?),
+            _ => {}
+        }
+    }
+    Ok(host)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
