@@ -187,6 +187,10 @@ _pilot-agent: (_istio pilot_agent_tags "pilot-agent")
 # Istio's control plane: target/istio/pilot-discovery
 _istiod: (_istio istiod_tags "pilot-discovery")
 
+# Istio's DNS proxy alone: target/istio/dns-server
+_dns-server: _go
+    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ pilot_agent_tags }}" -o ../../target/istio/ ./dns-server
+
 _istio tags program: _go
     nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ tags }}" -o ../../target/istio/ istio.io/istio/pilot/cmd/{{ program }}
 
@@ -333,7 +337,7 @@ test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubern
 
 # Our agent and Envoys with Istio's control plane, and Istio's agent with our discovery; builds istiod and Kubernetes once
 [group('test')]
-test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
+test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _dns-server _istio-files
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls

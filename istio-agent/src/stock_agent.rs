@@ -30,7 +30,7 @@ pub fn find(given: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> {
         let is_other = is_program(given) && !is_self(given);
         return is_other
             .then(|| given.to_owned())
-            .ok_or_else(|| format!("{} is not Istio's agent", given.display()));
+            .ok_or_else(|| format!("--stock-agent = {given:?}: not a program that is Istio's agent"));
     }
     let folders = path.as_bytes().split(|byte| *byte == b':');
     let mut files = folders.map(|folder| Path::new(OsStr::from_bytes(folder)).join(NAME));

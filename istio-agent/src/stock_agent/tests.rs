@@ -24,7 +24,9 @@ fn another_program_of_the_name_is_found() {
     let path = std::env::join_paths([&empty, &ours, &stock]).unwrap();
     assert_eq!(find(None, &path), Ok(stock.join(NAME)));
     assert_eq!(find(Some(Path::new("/bin/sh")), &path), Ok(PathBuf::from("/bin/sh")));
-    assert!(find(Some(&ours.join(NAME)), &path).unwrap_err().ends_with("is not Istio's agent"));
+    assert!(
+        find(Some(&ours.join(NAME)), &path).unwrap_err().ends_with("not a program that is Istio's agent")
+    );
     let path = std::env::join_paths([&empty, &ours]).unwrap();
     assert!(find(None, &path).unwrap_err().contains("set APP_HEALTH_STOCK_AGENT"));
 }

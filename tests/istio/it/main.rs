@@ -3,6 +3,7 @@
 
 mod agent_with_istiod;
 mod bootstraps;
+mod dns;
 mod istiod;
 mod mutual_tls;
 mod pilot_agent;
