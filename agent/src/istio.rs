@@ -54,7 +54,17 @@ fn sidecar(
         Err(reason) => return Ok(Err(reason)),
     };
     write_bootstrap(&contract)?;
-    Ok(RunConfig::of_istio(&contract, environment))
+    let mut config = RunConfig::of_istio(&contract, environment);
+    if let Ok(config) = &mut config
+        && contract.sources.istio_version == UNKNOWN_VERSION
+    {
+        config.warnings.push(
+            "the version of Istio is unknown, so that istiod sends configuration for the newest Envoy; set \
+             ISTIO_META_ISTIO_VERSION"
+                .to_owned(),
+        );
+    }
+    Ok(config)
 }
 
 /// Executes Istio's agent if this program was called by its name, with a command that only it has.
@@ -63,7 +73,7 @@ pub fn exec_other_commands(environment: &Environment) -> Option<Failure> {
     let is_called =
         words.next().is_some_and(|program| Path::new(&program).file_name() == Some(OsStr::new(NAME)));
     let words: Vec<String> = words.map(lossy).collect();
-    let command = words.iter().find(|word| !word.starts_with('-')).map(String::as_str).unwrap_or_default();
+    let command = words.first().map(String::as_str).unwrap_or_default();
     if !is_called || COMMANDS.contains(&command) {
         return None;
     }

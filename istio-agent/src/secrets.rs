@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,7 +47,8 @@ pub fn system_roots() -> Option<PathBuf> {
 pub fn secrets(certificate: CertificateReceiver, folder: PathBuf, revoked: Option<PathBuf>) -> Secrets {
     let (sender, current) = watch::channel(Arc::new(SecretMap::new()));
     let sender = Arc::new(sender);
-    tokio::spawn(serve_workload(certificate, revoked, sender.clone()));
+    let lists = revocation_lists(revoked);
+    tokio::spawn(serve_workload(certificate, lists.clone(), sender.clone()));
     let followed: Mutex<BTreeSet<String>> = Mutex::default();
     let request = move |name: &str| {
         let Some(parsed) = SecretName::parse(name) else { return false };
@@ -59,7 +61,8 @@ pub fn secrets(certificate: CertificateReceiver, folder: PathBuf, revoked: Optio
             return false;
         }
         followed.insert(name.to_owned());
-        let files = FileSecret { name: name.to_owned(), parsed, folder: folder.clone() };
+        let files =
+            FileSecret { name: name.to_owned(), parsed, folder: folder.clone(), lists: lists.clone() };
         tokio::spawn(files.follow(sender.clone()));
         true
     };
@@ -78,35 +81,61 @@ fn put(sender: &Sender, name: &str, secret: Bytes) {
     });
 }
 
-/// Serves the certificate and the CA certificates of the mesh, with the revocation lists as they are now.
-async fn serve_workload(mut certificate: CertificateReceiver, revoked: Option<PathBuf>, sender: Sender) {
-    let mut lists = revoked.as_deref().and_then(|file| read(file).ok());
+/// The revocation lists as they are now; `None` if there is no file.
+type Lists = watch::Receiver<Option<String>>;
+
+/// Reads the file from time to time. One that cannot be read changes nothing, because certificates would be
+/// accepted that were revoked.
+fn revocation_lists(file: Option<PathBuf>) -> Lists {
+    let Some(file) = file else { return watch::channel(None).1 };
+    let read_lists = move || match fs::metadata(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        _ => read(&file).map(Some),
+    };
+    let first = read_lists().unwrap_or_else(|error| {
+        warn!(error, "certificate revocation lists not read");
+        None
+    });
+    let (sender, lists) = watch::channel(first);
+    tokio::spawn(async move {
+        let mut last_error = None;
+        while !sender.is_closed() {
+            sleep(INTERVAL).await;
+            match read_lists() {
+                Ok(found) => {
+                    last_error = None;
+                    if sender.send_if_modified(|lists| std::mem::replace(lists, found.clone()) != found) {
+                        info!(exists = found.is_some(), "certificate revocation lists changed");
+                    }
+                }
+                Err(error) => {
+                    if last_error.as_ref() != Some(&error) {
+                        warn!(error, "certificate revocation lists not read, keeping the previous ones");
+                    }
+                    last_error = Some(error);
+                }
+            }
+        }
+    });
+    lists
+}
+
+/// Serves the certificate and the CA certificates of the mesh.
+async fn serve_workload(mut certificate: CertificateReceiver, mut lists: Lists, sender: Sender) {
     loop {
         if let Some(issued) = certificate.borrow_and_update().clone() {
             let roots = pem::roots([issued.roots.as_str()]);
-            put(&sender, ROOTS, encode_roots(ROOTS, roots.as_bytes(), lists.as_deref().map(str::as_bytes)));
+            let revoked = lists.borrow_and_update().clone();
+            put(&sender, ROOTS, encode_roots(ROOTS, roots.as_bytes(), revoked.as_deref().map(str::as_bytes)));
             put(
                 &sender,
                 WORKLOAD,
                 encode_certificate(WORKLOAD, issued.chain.as_bytes(), issued.key.as_bytes()),
             );
         }
-        let changed = async {
-            let Some(file) = revoked.as_deref() else { return std::future::pending().await };
-            loop {
-                sleep(INTERVAL).await;
-                let found = read(file).ok();
-                if found != lists {
-                    return found;
-                }
-            }
-        };
         tokio::select! {
             changed = certificate.changed() => if changed.is_err() { return },
-            found = changed => {
-                info!(exists = found.is_some(), "certificate revocation lists changed");
-                lists = found;
-            }
+            Ok(()) = lists.changed() => {}
         }
     }
 }
@@ -116,6 +145,7 @@ struct FileSecret {
     name: String,
     parsed: SecretName,
     folder: PathBuf,
+    lists: Lists,
 }
 
 impl FileSecret {
@@ -123,12 +153,14 @@ impl FileSecret {
     async fn follow(self, sender: Sender) {
         let (mut last, mut last_error) = (None, None);
         loop {
+            let lists = self.lists.borrow().clone();
             let found = self.texts().and_then(|texts| {
-                if last.as_ref() == Some(&texts) {
+                let content = (texts, lists);
+                if last.as_ref() == Some(&content) {
                     return Ok(None);
                 }
-                let secret = self.encode(&texts)?;
-                last = Some(texts);
+                let secret = self.encode(&content.0, content.1.as_deref())?;
+                last = Some(content);
                 Ok(Some(secret))
             });
             match found {
@@ -163,7 +195,7 @@ impl FileSecret {
         }
     }
 
-    fn encode(&self, texts: &[String]) -> Result<Bytes, String> {
+    fn encode(&self, texts: &[String], lists: Option<&str>) -> Result<Bytes, String> {
         match texts {
             [chain, key] => {
                 pem::check_pair(chain, key).map_err(|error| error.to_string())?;
@@ -178,7 +210,7 @@ impl FileSecret {
                 if valid.is_empty() {
                     return Err("no PEM-encoded certificate".to_owned());
                 }
-                Ok(encode_roots(&self.name, valid.as_bytes(), None))
+                Ok(encode_roots(&self.name, valid.as_bytes(), lists.map(str::as_bytes)))
             }
         }
     }
@@ -192,3 +224,6 @@ fn read(file: &Path) -> Result<String, String> {
     }
     fs::read_to_string(file).map_err(|error| wrong(&error))
 }
+
+#[cfg(test)]
+mod tests;

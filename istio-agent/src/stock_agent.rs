@@ -54,7 +54,12 @@ pub fn exec(program: &Path, words: &[String]) -> io::Error {
 
 /// Returns the version that Istio's agent says, such as `1.31.0`. `None` if it says none.
 pub fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).args(["version", "--short"]).stdin(Stdio::null()).output().ok()?;
+    let output = Command::new(program)
+        .args(["version", "--short"])
+        .env(FALLBACK, OFF)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
     parse_version(&String::from_utf8(output.stdout).ok()?)
 }
 

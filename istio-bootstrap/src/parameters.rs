@@ -5,7 +5,7 @@ mod stats;
 mod tls;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Map, Value, json};
 
@@ -112,36 +112,54 @@ fn parameters(sources: &Sources, config: &ProxyConfig, node: &Node) -> Result<Va
     if sources.only_file_credentials {
         set("custom_file_path", "./var/run/secrets/credential-uds/files-socket".into());
     }
-    families(sources, &mut set);
+    set_families(sources, &mut set);
     stats::set(config, node, &sources.addresses, &mut set);
     addresses::set(sources, config, node, &mut set)?;
     Ok(out.into())
 }
 
-/// The addresses on which Envoy listens, for the families of the Pod's addresses.
-fn families(sources: &Sources, set: &mut impl FnMut(&str, Value)) {
+/// The families of the Pod's addresses, which decide where Envoy listens.
+struct Families {
+    /// The loopback address, and that of all interfaces.
+    own: [IpAddr; 2],
+    /// Those of the other family.
+    second: Option<[IpAddr; 2]>,
+    lookup: &'static str,
+}
+
+fn families(sources: &Sources) -> Families {
+    const V4: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+    const V6: [IpAddr; 2] = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
     let is_v6 = |address: &String| address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
     let addresses = without_duplicates(&sources.addresses);
     let has_v6_only = !addresses.is_empty() && addresses.iter().all(is_v6);
     let has_v4_only = !addresses.iter().any(is_v6);
     let is_dual = sources.variable("ISTIO_DUAL_STACK").and_then(parse_bool).unwrap_or(false);
-    let v4 = ("127.0.0.1", "0.0.0.0");
-    let v6 = ("::1", "::");
     let starts_with_v6 = addresses.first().is_some_and(is_v6);
-    let (own, lookup) = match (has_v4_only, has_v6_only) {
-        (true, _) => (v4, "V4_ONLY"),
-        (_, true) => (v6, "V6_ONLY"),
-        _ if is_dual => {
-            let (first, second) = if starts_with_v6 { (v6, v4) } else { (v4, v6) };
-            set("additional_localhost", second.0.into());
-            set("additional_wildcard", second.1.into());
-            set("dual_stack", true.into());
-            (first, "ALL")
-        }
-        _ => (v4, "V4_ONLY"),
-    };
-    set("localhost", own.0.into());
-    set("wildcard", own.1.into());
+    match (has_v4_only, has_v6_only) {
+        (true, _) => Families { own: V4, second: None, lookup: "V4_ONLY" },
+        (_, true) => Families { own: V6, second: None, lookup: "V6_ONLY" },
+        _ if is_dual && starts_with_v6 => Families { own: V6, second: Some(V4), lookup: "ALL" },
+        _ if is_dual => Families { own: V4, second: Some(V6), lookup: "ALL" },
+        _ => Families { own: V4, second: None, lookup: "V4_ONLY" },
+    }
+}
+
+/// The loopback address on which Envoy's admin interface listens.
+pub fn localhost(sources: &Sources) -> IpAddr {
+    let [localhost, _] = families(sources).own;
+    localhost
+}
+
+fn set_families(sources: &Sources, set: &mut impl FnMut(&str, Value)) {
+    let Families { own: [localhost, wildcard], second, lookup } = families(sources);
+    if let Some([localhost, wildcard]) = second {
+        set("additional_localhost", localhost.to_string().into());
+        set("additional_wildcard", wildcard.to_string().into());
+        set("dual_stack", true.into());
+    }
+    set("localhost", localhost.to_string().into());
+    set("wildcard", wildcard.to_string().into());
     set("dns_lookup_family", lookup.into());
 }
 

@@ -9,6 +9,8 @@ use crate::issued::Issued;
 /// The first and the largest delay between failed requests.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(30);
+/// How soon the certificate of an earlier process is renewed.
+const RENEWED_WITHIN: Duration = Duration::from_secs(10);
 /// The shortest time between two certificates, whatever the schedule says.
 const SHORTEST_USE: Duration = Duration::from_secs(1);
 
@@ -62,11 +64,11 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// `stored` is the certificate of an earlier process. `random` is in 0 to 1.
+    /// `stored` is the certificate of an earlier process. It is used at once, and renewed soon: what the CA signs,
+    /// and for which roots, may have changed. `random` is in 0 to 1.
     pub fn new(schedule: Schedule, stored: Option<Issued>, now: SystemTime, random: f64) -> Self {
         let current = stored.filter(|stored| stored.is_valid(now));
-        let due = current.as_ref().map(|current| Due::At(schedule.renewal(current, random)));
-        let due = due.unwrap_or(Due::After(Duration::ZERO));
+        let due = Due::After(current.as_ref().map_or(Duration::ZERO, |_| RENEWED_WITHIN.mul_f64(random)));
         Self { schedule, current, due, backoff: Backoff::new(FIRST_DELAY, LAST_DELAY) }
     }
 

@@ -32,6 +32,10 @@ pub enum DrainScope {
     Inbound,
     /// Every listener, regardless of its direction.
     All,
+    /// Those with traffic_direction INBOUND, as Istio's agent drains a sidecar. The listeners of Istio's
+    /// bootstrap have no direction.
+    #[value(skip)]
+    Sidecar,
 }
 
 /// A listener of the user.
@@ -70,6 +74,14 @@ impl DrainPlan {
     /// listeners are spared if no other listener needs the drain of all. If the listeners are
     /// unknown, all are drained, so that no connection is cut that could have been closed.
     pub fn new(scope: DrainScope, listeners: Option<&[Listener]>) -> Self {
+        if scope == DrainScope::Sidecar {
+            let is_inbound = |listener: &&Listener| listener.direction == Direction::Inbound;
+            let (inbound, others): (Vec<_>, Vec<_>) = listeners.into_iter().flatten().partition(is_inbound);
+            let name = |listener: &Listener| listener.stat_name.clone();
+            let mut undrained: BTreeSet<String> = others.into_iter().filter_map(name).collect();
+            inbound.into_iter().filter_map(name).for_each(|name| drop(undrained.take(&name)));
+            return Self { path: DRAIN_INBOUND, undrained };
+        }
         let (DrainScope::Inbound, Some(listeners)) = (scope, listeners) else {
             return Self { path: DRAIN_ALL, undrained: BTreeSet::new() };
         };
@@ -127,6 +139,9 @@ pub const UNKNOWN_AT_DRAIN: &str =
 
 /// Returns what an operator should know about the drain of these listeners, one line each.
 pub fn warnings(scope: DrainScope, listeners: &[Listener]) -> Vec<String> {
+    if scope == DrainScope::Sidecar {
+        return Vec::new();
+    }
     let is_outbound = |listener: &&Listener| listener.direction == Direction::Outbound;
     let (spared, drained): (Vec<_>, Vec<_>) =
         listeners.iter().partition(|listener| scope == DrainScope::Inbound && is_outbound(listener));

@@ -39,6 +39,13 @@ pub struct DiscoveryConfig {
     pub final_report_timeout: Duration,
     /// Resources that the agent itself subscribes to, once Envoy has asked for listeners.
     pub own: Vec<OwnType>,
+    /// Maximum size of a response for Envoy, in bytes.
+    pub response_limit: usize,
+}
+
+impl DiscoveryConfig {
+    /// The default of `response_limit`.
+    pub const RESPONSE_LIMIT: usize = 32 << 20;
 }
 
 /// A type of resources for the agent itself, of which there is one.

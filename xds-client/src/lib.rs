@@ -120,7 +120,8 @@ pub fn start(
     let (views, xds) = watch::channel(state_machine.view(Duration::ZERO));
     let (views, xds) = proxy.map(|_| (views, xds)).unzip();
     let (health, stream, validations) = HealthIo::new(health, discovery.node, !discovery.reports_health);
-    let context = Context { certificates, cache, random, views, state, metrics, own: discovery.own };
+    let (own, response_limit) = (discovery.own, discovery.response_limit);
+    let context = Context { certificates, cache, random, views, state, metrics, own, response_limit };
     let (task, stop) = (ClientTask::new(state_machine, health, context), CancellationToken::new());
     let stopped = stop.clone();
     let task = tokio::spawn(async move {

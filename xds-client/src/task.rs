@@ -22,7 +22,7 @@ use super::certificates::Certificates;
 use super::event_log;
 use super::health_io::HealthIo;
 use super::new_stream::{NewStream, Responses};
-use super::upstream::{ALONE_LIMITS, ENVOY_LIMITS, UpstreamEvent, UpstreamHandle};
+use super::upstream::{ALONE_LIMITS, UpstreamEvent, UpstreamHandle, envoy_limits};
 use agent_state::metrics::Metrics;
 use agent_state::state::AgentState;
 use readiness::Phase;
@@ -56,6 +56,7 @@ pub(super) struct Context {
     pub(super) state: Arc<AgentState>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) own: Vec<OwnType>,
+    pub(super) response_limit: usize,
 }
 
 pub(super) struct ClientTask {
@@ -231,7 +232,10 @@ impl ClientTask {
                 if self.envoy.is_none() {
                     self.last_logged_error = None;
                 }
-                let limits = if self.envoy.is_some() { ENVOY_LIMITS } else { ALONE_LIMITS };
+                let limits = match self.envoy {
+                    Some(_) => envoy_limits(self.context.response_limit),
+                    None => ALONE_LIMITS,
+                };
                 let server = connection.origin.to_string();
                 self.upstream.open(connection, self.proxy.variant(), limits);
                 Some(Input::UpstreamOpened { node: self.health.node(), server })

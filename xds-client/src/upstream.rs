@@ -23,9 +23,10 @@ use super::connection::{self, Connection, ServerTarget};
 
 /// Capacity of the queue of requests.
 const REQUESTS: usize = 8;
-/// Limits of a stream that Envoy uses.
-pub(super) const ENVOY_LIMITS: Limits =
-    Limits { response: 32 << 20, burst: 1000, interval: Duration::from_millis(1) };
+/// Limits of a stream that Envoy uses, with responses of at most `response` bytes.
+pub(super) fn envoy_limits(response: usize) -> Limits {
+    Limits { response, burst: 1000, interval: Duration::from_millis(1) }
+}
 /// Limits of a stream that Envoy does not use. An app-health server sends acknowledgements and probe
 /// changes, a few per minute. Excess messages wait in the connection, so that no server can cause
 /// unlimited probing, logging or CPU use.

@@ -1,7 +1,7 @@
 //! The command `request`.
 
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use hyper::{Method, Uri};
@@ -23,15 +23,15 @@ const LIMIT: usize = 256 << 20;
 /// # Errors
 /// If there is no response, or its status is 400 or more, except 404.
 pub fn run(args: RequestArgs) -> Result<(), Failure> {
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.debug_port);
-    let failed = |reason| Failure::Unavailable(format!("{address}: {reason}"));
+    let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let addresses = loopback.map(|ip| SocketAddr::new(ip, args.debug_port)).to_vec();
+    let failed = |reason| Failure::Unavailable(format!("localhost:{}: {reason}", args.debug_port));
     let wrong = |what: &str| Failure::Usage(format!("{what}: not valid in a request"));
     let method = Method::from_bytes(args.method.as_bytes()).map_err(|_| wrong(&args.method))?;
     let path = format!("/{}", args.path.strip_prefix('/').unwrap_or(&args.path));
     path.parse::<Uri>().map_err(|_| wrong(&path))?;
     let request = async {
-        let connection =
-            Resolved::Addresses(vec![address]).dial().await.map_err(|error| error.to_string())?;
+        let connection = Resolved::Addresses(addresses).dial().await.map_err(|error| error.to_string())?;
         let response = connection.call(method, "localhost", &path, LIMIT).await;
         response.map_err(|error| error.to_string())
     };

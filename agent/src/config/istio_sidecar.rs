@@ -13,12 +13,14 @@ use istio_agent::contract::{Contract, NotOurs};
 use istio_agent::dns::DnsConfig;
 use istio_agent::secrets::system_roots;
 use istio_agent::workload_certificate::CertificateConfig;
+use istio_bootstrap::parameters::localhost;
 use istio_bootstrap::support::Unsupported;
 use istio_certificates::identity::WorkloadIdentity;
 use istio_certificates::key::KeyKind;
 use istio_certificates::renewal::Schedule;
 use mesh_dns::resolv_conf;
 use mesh_dns::table::Place;
+use readiness::listeners::DrainScope;
 use xds::{Node, Variant};
 use xds_client::tls::TlsFiles;
 use xds_client::token::TokenFile;
@@ -46,6 +48,9 @@ const SYSTEM: &str = "SYSTEM";
 const ISTIOD: &str = "istiod.istio-system.svc";
 /// How old the configuration may be that is served while istiod is away.
 const CACHE_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Maximum size of a response of istiod in bytes. In the incremental variant, too, the first one has all
+/// clusters or endpoints of the mesh.
+const RESPONSE_LIMIT: usize = 512 << 20;
 /// How long connections may stay open after SIGTERM with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.
 const LONGEST_DRAIN: Duration = Duration::from_secs(3600);
 
@@ -64,13 +69,15 @@ impl RunConfig {
             why: "the status port cannot be switched off",
         })?;
         let (minimum, deadline) = drain(contract)?;
-        let local_target = contract.variable("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION") == Some("true");
+        let is_on = |name: &str| contract.variable(name).and_then(probe::go::parse_bool) == Some(true);
+        let local_target = is_on("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION");
         let mut words: Vec<String> = vec!["app-health-agent".to_owned(), "run".to_owned()];
         let mut flag = |name: &str, value: String| words.push(format!("--{name}={value}"));
         flag("probes", "agent".to_owned());
         flag("probe-address", format!("[::]:{status_port}"));
         flag("stats-address", "off".to_owned());
-        flag("admin", format!("127.0.0.1:{}", config.port("proxyAdminPort").map_or(0, NonZeroU16::get)));
+        let admin_port = config.port("proxyAdminPort").map_or(0, NonZeroU16::get);
+        flag("admin", SocketAddr::new(localhost(&contract.sources), admin_port).to_string());
         flag("state-dir", state_dir.display().to_string());
         flag("envoy-config", contract.bootstrap_file.display().to_string());
         flag("envoy", path(config.text("binaryPath")).display().to_string());
@@ -93,7 +100,8 @@ impl RunConfig {
         let Command::Run(args) = parsed.command else { return Err(invalid(&"not the command run")) };
         let mut run = Self::on(*args, environment, &Machine::here()).map_err(|failure| invalid(&failure))?;
         run.ready_address = None;
-        let has_local_metrics = contract.variable("METRICS_LOCALHOST_ACCESS_ONLY") == Some("true");
+        run.drain.scope = DrainScope::Sidecar;
+        let has_local_metrics = is_on("METRICS_LOCALHOST_ACCESS_ONLY");
         if let Some(probes) = &mut run.probes {
             probes.istio_metrics = Some(has_local_metrics);
         }
@@ -203,6 +211,7 @@ fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
         istio_heartbeat: None,
         final_report_timeout: Duration::ZERO,
         own: Vec::new(),
+        response_limit: RESPONSE_LIMIT,
     })
 }
 
@@ -291,6 +300,8 @@ fn dns(contract: &Contract) -> Result<Option<DnsConfig>, NotOurs> {
 pub fn write_bootstrap(contract: &Contract) -> Result<(), Failure> {
     let Some(text) = &contract.bootstrap else { return Ok(()) };
     let file = &contract.bootstrap_file;
-    agent_output::output::replace(file, text.as_bytes())
+    let created = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    created
+        .and_then(|()| agent_output::output::replace(file, text.as_bytes()))
         .map_err(|error| Failure::CannotWrite(format!("{}: {error}", file.display())))
 }

@@ -62,3 +62,20 @@ fn files_of_the_downward_api_have_quoted_values() {
     assert_eq!(read, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     assert_eq!(downward_api::parse("app=web"), Err("app".to_owned()));
 }
+
+#[test]
+fn envoys_admin_interface_has_the_family_of_the_pod() {
+    for (addresses, is_dual, expected) in [
+        (&["10.0.0.7"][..], false, "127.0.0.1"),
+        (&["fd00::7"], false, "::1"),
+        (&["fd00::7", "10.0.0.7"], false, "127.0.0.1"),
+        (&["fd00::7", "10.0.0.7"], true, "::1"),
+        (&["10.0.0.7", "fd00::7"], true, "127.0.0.1"),
+        (&[], false, "127.0.0.1"),
+    ] {
+        let mut sources = sources(&[("ISTIO_DUAL_STACK", if is_dual { "true" } else { "false" })]);
+        sources.addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        let found = crate::parameters::localhost(&sources).to_string();
+        assert_eq!(found, expected, "{addresses:?}, dual: {is_dual}");
+    }
+}

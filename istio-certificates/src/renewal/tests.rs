@@ -45,7 +45,7 @@ fn a_schedule_cannot_request_without_a_pause() {
 #[test]
 fn a_failed_renewal_keeps_a_valid_certificate() {
     let mut renewal = Renewal::new(SCHEDULE, Some(issued(100, 200)), at(120), 0.5);
-    assert_eq!(renewal.due(), Due::At(at(150)));
+    assert_eq!(renewal.due(), Due::After(Duration::from_secs(5)));
     let mut delays = Vec::new();
     for _ in 0..12 {
         renewal.failed(1.0);

@@ -74,6 +74,23 @@ fn what_a_drain_of_inbound_listeners_reaches_and_waits_for() {
     }
 }
 
+/// The listeners for readiness and metrics in Istio's bootstrap have no direction, and are asked until the end.
+#[test]
+fn a_drain_of_a_sidecar_reaches_inbound_listeners_only() {
+    let listeners = [
+        plain("virtualInbound", 1, "INBOUND", HTTP),
+        plain("virtualOutbound", 2, "OUTBOUND", TCP),
+        plain("0.0.0.0_15021", 3, "", HTTP),
+        plain("0.0.0.0_15090", 4, "", HTTP),
+    ];
+    let plan = DrainPlan::new(DrainScope::Sidecar, Some(&found(&listeners)));
+    assert_eq!(plan.path, DRAIN_INBOUND);
+    let stats = active("0.0.0.0_1", 1) + &active("0.0.0.0_2", 10) + &active("0.0.0.0_3", 100);
+    assert_eq!(plan.open_connections(&(stats + &active("0.0.0.0_4", 1000))), Some(1));
+    assert_eq!(DrainPlan::new(DrainScope::Sidecar, None).path, DRAIN_INBOUND);
+    assert_eq!(warnings(DrainScope::Sidecar, &found(&listeners)), Vec::<String>::new());
+}
+
 #[test]
 fn a_drain_of_all_listeners_waits_for_all() {
     let listeners = found(&[plain("in", 1, "INBOUND", HTTP), plain("out", 2, "OUTBOUND", HTTP)]);

@@ -105,6 +105,11 @@ impl PodSidecar {
         self.process = None;
     }
 
+    /// Waits until the agent has exited, and returns its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.process.take().expect("the agent runs").wait()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }

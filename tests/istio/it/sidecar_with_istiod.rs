@@ -56,6 +56,15 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     let what = || format!("a response without istiod:\n{}", pod.log());
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
     assert_eq!(pod.look_up("web.shop").await, [address], "a stored name");
+
+    for path in ["/metrics", "/stats/prometheus"] {
+        let metrics = caller::get(pod.status, path, &[]).await;
+        assert!(metrics.status == 200 && metrics.text().contains("\nenvoy_server_live{"), "{metrics:?}");
+    }
+    // As a Job does that has finished its work.
+    let quit = b"POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(caller::send(pod.status, quit).await.status, 200);
+    assert_eq!(pod.end(), Some(0), "{}", pod.log());
 }
 
 /// The Sidecar shows services with this port only.

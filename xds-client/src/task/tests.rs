@@ -91,6 +91,7 @@ fn config(endpoint: Endpoint) -> DiscoveryConfig {
         istio_heartbeat: None,
         final_report_timeout: FINAL_REPORT_TIMEOUT,
         own: Vec::new(),
+        response_limit: DiscoveryConfig::RESPONSE_LIMIT,
     }
 }
 

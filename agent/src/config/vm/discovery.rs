@@ -71,6 +71,7 @@ pub(super) fn discovery_config(
         istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
         final_report_timeout: args.final_report_timeout,
         own: Vec::new(),
+        response_limit: DiscoveryConfig::RESPONSE_LIMIT,
     }))
 }
 
