@@ -41,6 +41,8 @@ pub struct DiscoveryConfig {
     pub own: Vec<OwnType>,
     /// Maximum size of a response for Envoy, in bytes.
     pub response_limit: usize,
+    /// True if WebAssembly from other machines is refused, because only Istio's agent could load it.
+    pub refuses_remote_wasm: bool,
 }
 
 impl DiscoveryConfig {

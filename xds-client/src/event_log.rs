@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use workload_health::text::printable;
 use xds_proxy::Event;
 
@@ -14,6 +14,9 @@ pub(super) fn log(event: Event, cache: Option<&Path>) {
     match event {
         Event::Nack { type_url, text } => {
             warn!(type_url, text = printable(&text), "xDS response rejected by Envoy");
+        }
+        Event::Refused { type_url, text } => {
+            error!(type_url, text = printable(&text), "xDS response rejected by the agent");
         }
         Event::ServedFromCache { type_url, resources, age } => {
             warn!(

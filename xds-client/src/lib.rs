@@ -106,6 +106,7 @@ pub fn start(
         max_age,
         variant: discovery.variant,
         serves_envoy: proxy.is_some(),
+        refuses_remote_wasm: discovery.refuses_remote_wasm,
         own_types: discovery.own.iter().map(|own| own.type_url.to_owned()).collect(),
     };
     let state_machine = Proxy::new(settings, reporter, stored);

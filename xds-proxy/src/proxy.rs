@@ -11,6 +11,7 @@ mod from_cache;
 mod health;
 mod limits;
 mod own;
+mod refused;
 mod storage;
 mod types;
 mod upstream;

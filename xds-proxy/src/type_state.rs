@@ -229,7 +229,7 @@ impl TypeState {
     }
 
     /// Returns the version that Envoy has accepted from this upstream stream; empty for none.
-    fn version_of(&self, stream: u64) -> String {
+    pub(super) fn version_of(&self, stream: u64) -> String {
         let accepted = self.accepted.as_ref().filter(|accepted| accepted.stream == stream);
         accepted.map(|accepted| accepted.version.clone()).unwrap_or_default()
     }

@@ -212,6 +212,7 @@ fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
         final_report_timeout: Duration::ZERO,
         own: Vec::new(),
         response_limit: RESPONSE_LIMIT,
+        refuses_remote_wasm: true,
     })
 }
 

@@ -122,6 +122,7 @@ impl Model {
             variant,
             serves_envoy: true,
             own_types: Vec::new(),
+            refuses_remote_wasm: false,
         };
         let proxy = Proxy::new(settings, reporter, stored.map(|good| (good, Duration::from_secs(1))));
         Self { proxy, variant, now: Duration::ZERO, received: 0, responses: 0 }

@@ -74,6 +74,7 @@ impl Process {
                 variant: Variant::Sotw,
                 serves_envoy: false,
                 own_types: Vec::new(),
+                refuses_remote_wasm: false,
             };
             process.client = AgentClient::AppHealth(Box::new(Proxy::new(settings, reporter, None)));
         }

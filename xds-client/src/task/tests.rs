@@ -92,6 +92,7 @@ fn config(endpoint: Endpoint) -> DiscoveryConfig {
         final_report_timeout: FINAL_REPORT_TIMEOUT,
         own: Vec::new(),
         response_limit: DiscoveryConfig::RESPONSE_LIMIT,
+        refuses_remote_wasm: false,
     }
 }
 

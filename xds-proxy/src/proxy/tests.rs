@@ -3,6 +3,7 @@ mod health;
 mod limits;
 mod own;
 mod recovery;
+mod refused;
 mod simulation;
 mod streams;
 mod support;

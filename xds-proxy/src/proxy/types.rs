@@ -23,6 +23,8 @@ pub struct ProxySettings {
     pub serves_envoy: bool,
     /// Type URLs that the agent itself subscribes to, beside Envoy.
     pub own_types: Vec<String>,
+    /// True if Envoy must not get WebAssembly from other machines, because only Istio's agent could load it.
+    pub refuses_remote_wasm: bool,
 }
 
 /// A resource of one of the agent's own types.
@@ -140,6 +142,8 @@ pub enum HealthEvent {
 pub enum Event {
     /// Envoy rejected a response with this text.
     Nack { type_url: String, text: String },
+    /// The agent rejected a response with this text.
+    Refused { type_url: String, text: String },
     /// Envoy received resources of the last good configuration.
     ServedFromCache { type_url: String, resources: usize, age: Duration },
     /// The control plane has confirmed or replaced the configuration that came from the cache.

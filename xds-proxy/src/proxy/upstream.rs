@@ -6,6 +6,7 @@ use bytes::Bytes;
 use xds::health::HealthResponse;
 use xds::{Node, Response};
 
+use super::refused;
 use super::types::{Effect, Event};
 use super::{CONFIRM_INTERVAL, DELAYS, DELAYS_ALONE, Open, Proxy, STABLE_AFTER, TOO_MANY_NAMES, Upstream};
 use crate::type_state::{Content, Delivered, ServerNonce, TypeState};
@@ -100,6 +101,17 @@ impl Proxy {
         counters.bytes += u64::try_from(message.len()).unwrap_or(u64::MAX);
         counters.last_response = Some(now);
         let server = ServerNonce { stream: self.stream, nonce: response.nonce.clone() };
+        if self.settings.refuses_remote_wasm
+            && let Some(text) = refused::refusal(&response)
+        {
+            counters.nacks += 1;
+            let last = counters.last_nack.replace((text.clone(), now));
+            let request = state.refuse(server, &text);
+            if last.is_none_or(|(last, _)| last != text) {
+                effects.push(Effect::Event(Event::Refused { type_url, text }));
+            }
+            return self.send_upstream(now, request, effects);
+        }
         let content = Content::from(response);
         let was_stale = state.from_cache.is_some();
         let good = self.good.0.get(&type_url).map(AsRef::as_ref);

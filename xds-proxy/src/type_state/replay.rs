@@ -85,6 +85,27 @@ impl TypeState {
         }
     }
 
+    /// Records a response that Envoy must not receive. Returns the request that rejects it.
+    pub(crate) fn refuse(&mut self, server: ServerNonce, text: &str) -> Request {
+        /// Status code of `google.rpc.Code`.
+        const INTERNAL: u64 = 13;
+        self.awaits_replay = false;
+        let request = Request {
+            type_url: self.type_url.clone(),
+            nonce: server.nonce.clone(),
+            error: Some(Request::status(INTERNAL, text)),
+            ..Request::default()
+        };
+        let version = self.version_of(server.stream);
+        if let Some((_, known)) = &mut self.last {
+            *known = Some(server);
+        }
+        match self.variant {
+            Variant::Sotw => Request { version, subscription: self.subscription.clone(), ..request },
+            Variant::Delta => request,
+        }
+    }
+
     pub(super) fn confirm(&mut self) {
         self.awaits_replay = false;
         self.is_answered = true;

@@ -72,6 +72,7 @@ pub(super) fn discovery_config(
         final_report_timeout: args.final_report_timeout,
         own: Vec::new(),
         response_limit: DiscoveryConfig::RESPONSE_LIMIT,
+        refuses_remote_wasm: false,
     }))
 }
 

@@ -138,6 +138,7 @@ pub(super) fn settings(variant: Variant, serves_envoy: bool) -> ProxySettings {
         variant,
         serves_envoy,
         own_types: Vec::new(),
+        refuses_remote_wasm: false,
     }
 }
 
@@ -161,6 +162,12 @@ impl Tested {
     pub(super) fn subscribing(variant: Variant, stored: Option<(LastGood, Duration)>) -> Self {
         let settings = ProxySettings { own_types: vec![OWN.to_owned()], ..settings(variant, true) };
         Self::of(Proxy::new(settings, finished(), stored), variant)
+    }
+
+    /// An agent that refuses WebAssembly from other machines.
+    pub(super) fn refusing(variant: Variant) -> Self {
+        let settings = ProxySettings { refuses_remote_wasm: true, ..settings(variant, true) };
+        Self::of(Proxy::new(settings, finished(), None), variant)
     }
 
     /// With health reports.

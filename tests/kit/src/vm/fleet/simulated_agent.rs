@@ -95,6 +95,7 @@ impl SimulatedAgent {
             variant: Variant::Sotw,
             serves_envoy: false,
             own_types: Vec::new(),
+            refuses_remote_wasm: false,
         };
         let reporter = Reporter::new(reporter, level(generation, healthy, since, since));
         let mut proxy = Proxy::new(settings, reporter, None);
