@@ -28,7 +28,7 @@ const SWITCHES: [(&str, &str); 4] = [
     ("PROXY_CONFIG_XDS_AGENT", "the trust bundle of istiod is not read"),
     ("FILE_MOUNTED_CERTS", "certificates are requested from the CA of istiod only"),
     ("DISABLE_ENVOY", "there is no agent without Envoy"),
-    ("ENABLE_ENVOY_CORE_DUMP", "core dumps are not enabled"),
+    ("ISTIO_ENVOY_ENABLE_CORE_DUMP", "core dumps are not enabled"),
 ];
 /// Variables that must be absent, empty or have one of these values.
 const VALUES: [(&str, &[&str], &str); 7] = [
