@@ -128,12 +128,11 @@ pub fn start(
     let (health, probing) = is_probing
         .then(|| workload_prober::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
         .unzip();
-    let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
+    let Some((mut discovery, reported)) = config.discovery.zip(health.clone()) else {
         let view = VmView { health, stream: None, xds: None };
         let stop = CancellationToken::new();
         return Ok((view, VmTasks { probing, reporting: None, certificates: None, dns: None, stop }));
     };
-    let mut discovery = discovery;
     let istio = config.istio.map(|istio| istio.start(state)).transpose()?;
     let (mut secrets, mut certificates, mut dns) = (None, None, None);
     if let Some(istio) = istio {

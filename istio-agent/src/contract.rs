@@ -82,7 +82,7 @@ impl Contract {
         let mut warnings = Vec::new();
         let annotations = downward_file(folder, ANNOTATIONS, &mut warnings);
         let labels = downward_file(folder, LABELS, &mut warnings);
-        let mut config = proxy_config(&command, folder, variable, annotations.as_ref())?;
+        let config = proxy_config(&command, folder, variable, annotations.as_ref())?;
         if let Some(unsupported) = support::unsupported(&command, variable, &config) {
             return Err(unsupported.into());
         }
@@ -95,9 +95,6 @@ impl Contract {
         if UnixStream::connect(folder.join(SECRETS_SOCKET)).is_ok() {
             let why = "another SDS server answers there, such as that of SPIRE";
             return Err(Unsupported { setting: format!("./{SECRETS_SOCKET}"), why }.into());
-        }
-        if let Some(annotations) = &annotations {
-            config.annotate(annotations).map_err(|error| NotOurs::Invalid(error.to_string()))?;
         }
         let excluded = annotations.as_ref().and_then(|annotations| annotations.get(EXCLUDED_INTERFACES));
         let excluded: Vec<&str> = excluded.map(|names| names.split(',').collect()).unwrap_or_default();
@@ -209,6 +206,9 @@ fn proxy_config<'a>(
     }
     if config.text("serviceCluster").is_empty() && config.get("tracingServiceName").is_none() {
         merge_text(&mut config, "serviceCluster", &command.service_cluster)?;
+    }
+    if let Some(annotations) = annotations {
+        config.annotate(annotations).map_err(|error| NotOurs::Invalid(error.to_string()))?;
     }
     Ok(config)
 }

@@ -93,11 +93,6 @@ impl Renewal {
     pub fn failed(&mut self, random: f64) {
         self.due = Due::After(self.backoff.next_with_jitter(FIRST_DELAY, random));
     }
-
-    /// Makes the next request due, because what the CA signs for has changed.
-    pub fn request_now(&mut self) {
-        self.due = Due::After(Duration::ZERO);
-    }
 }
 
 #[cfg(test)]

@@ -70,14 +70,6 @@ fn an_expired_certificate_of_an_earlier_process_is_not_used() {
 }
 
 #[test]
-fn a_change_makes_the_next_request_due() {
-    let mut renewal = Renewal::new(SCHEDULE, Some(issued(100, 200)), at(100), 0.5);
-    renewal.request_now();
-    assert_eq!(renewal.due(), Due::After(Duration::ZERO));
-    assert!(renewal.certificate(at(101)).is_some());
-}
-
-#[test]
 fn variables_are_read_as_in_istio() {
     let read = |grace, jitter| {
         Schedule::from_variables(|name| if name.ends_with("JITTER") { jitter } else { grace })
