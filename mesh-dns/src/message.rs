@@ -5,7 +5,7 @@ use std::ops::Range;
 
 const HEADER: usize = 12;
 /// The largest message over UDP that a client without EDNS accepts.
-pub const SMALLEST_LIMIT: usize = 512;
+const SMALLEST_LIMIT: usize = 512;
 /// The largest message over TCP.
 pub const LARGEST_LIMIT: usize = 65_535;
 const LONGEST_LABEL: usize = 63;

@@ -22,13 +22,10 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     (
         "istio-agent",
         &[
-            "address",
             "agent-output",
-            "envoy-process",
             "istio-bootstrap",
             "istio-certificates",
             "mesh-dns",
-            "probe",
             "serving",
             "xds-client",
         ],

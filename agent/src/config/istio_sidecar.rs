@@ -177,14 +177,22 @@ fn token(contract: &Contract) -> TokenFile {
 }
 
 /// The cluster's identifier, and the headers that variables with this prefix add.
-fn headers(contract: &Contract, prefix: &str) -> HeaderMap {
-    let cluster = contract.variable("ISTIO_META_CLUSTER_ID").unwrap_or_default();
+///
+/// # Errors
+/// A name or a value that no header can have.
+fn headers(contract: &Contract, prefix: &str) -> Result<HeaderMap, NotOurs> {
+    const CLUSTER: &str = "ISTIO_META_CLUSTER_ID";
+    let cluster = (CLUSTER, "ClusterID", contract.variable(CLUSTER).unwrap_or_default());
     let variables = contract.sources.environment.iter();
-    let added = variables.filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())));
-    let all = std::iter::once(("ClusterID", cluster)).chain(added);
-    all.filter_map(|(name, value)| {
-        let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
-        Some((name, HeaderValue::from_str(value).ok()?))
+    let added = variables.filter_map(|(variable, value)| {
+        Some((variable.as_str(), variable.strip_prefix(prefix)?, value.as_str()))
+    });
+    let all = std::iter::once(cluster).chain(added);
+    all.map(|(variable, name, value)| {
+        // The value may be a secret.
+        let invalid = || NotOurs::Invalid(format!("{variable}: not a valid header"));
+        let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|_| invalid())?;
+        Ok((name, HeaderValue::from_str(value).map_err(|_| invalid())?))
     })
     .collect()
 }
@@ -202,7 +210,7 @@ fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
         servers: vec![server("discoveryAddress", address, san)?],
         tls,
         token: Some(token(contract)),
-        headers: headers(contract, "XDS_HEADER_"),
+        headers: headers(contract, "XDS_HEADER_")?,
         variant: Variant::Delta,
         // Envoy's own node is complete.
         node: Node { id: contract.node.id.clone(), ..Node::default() },
@@ -243,7 +251,7 @@ fn istio(contract: &Contract, state_dir: &Path) -> Result<IstioConfig, NotOurs> 
                 server,
                 roots: if is_plaintext { None } else { Some(roots(contract, "CA_ROOT_CA")?) },
                 token: token(contract),
-                headers: headers(contract, "CA_HEADER_"),
+                headers: headers(contract, "CA_HEADER_")?,
                 signer: text("ISTIO_META_CERT_SIGNER", ""),
                 lifetime,
             },
