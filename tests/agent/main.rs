@@ -12,6 +12,7 @@ mod filter_form;
 mod flags;
 mod full_disk;
 mod hang;
+mod istio_headers;
 mod json_log;
 mod leftover;
 mod local;

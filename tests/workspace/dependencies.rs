@@ -21,14 +21,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("istio-bootstrap", &["probe"]),
     (
         "istio-agent",
-        &[
-            "agent-output",
-            "istio-bootstrap",
-            "istio-certificates",
-            "mesh-dns",
-            "serving",
-            "xds-client",
-        ],
+        &["agent-output", "istio-bootstrap", "istio-certificates", "mesh-dns", "serving", "xds-client"],
     ),
     ("istio-certificates", &["pacing", "xds"]),
     ("mesh-dns", &["xds"]),
