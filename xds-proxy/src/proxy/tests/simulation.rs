@@ -13,10 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::super::*;
-use super::support::{IDENTITY, agent, content_of, reporter, settings, status, terminating};
+use super::support::{IDENTITY, OWN, agent, content_of, reporter, settings, status, terminating};
 use crate::last_good::{LastGood, StoredResource};
 use envoy::Envoy;
-use server::Server;
+use server::{REJECTED, Server};
 use xds::type_url::is_complete;
 
 /// Faulty steps of one case, and the limit of the steps without faults.
@@ -42,6 +42,10 @@ struct World {
     /// Generation of the health status.
     generation: u64,
     validations: VecDeque<Input>,
+    /// Resources that the agent itself has received and not put in use yet.
+    unchecked: VecDeque<OwnResource>,
+    /// The agent's own resource in use.
+    own: Option<Bytes>,
     is_done: bool,
     to_server: VecDeque<Bytes>,
     to_proxy: VecDeque<Bytes>,
@@ -72,6 +76,8 @@ impl World {
             has_envoy: random.u32(..3) > 0,
             generation: 1,
             validations: VecDeque::new(),
+            unchecked: VecDeque::new(),
+            own: None,
             is_done: false,
             to_server: VecDeque::new(),
             to_proxy: VecDeque::new(),
@@ -123,7 +129,7 @@ impl World {
             }
             Effect::Health(HealthEvent::Done) => self.is_done = true,
             Effect::HalfCloseUpstream => assert!(!self.has_envoy, "the stream is Envoy's"),
-            Effect::Own(_) => unreachable!("the agent subscribes to nothing"),
+            Effect::Own(resource) => self.unchecked.push_back(resource),
             Effect::Health(_) | Effect::Event(_) => {}
         }
     }
@@ -207,6 +213,7 @@ impl World {
         ready.extend((!self.from_envoy.is_empty()).then_some(4));
         ready.extend((self.has_envoy && !self.has_downstream).then_some(5));
         ready.extend((!self.validations.is_empty()).then_some(8));
+        ready.extend((!self.unchecked.is_empty()).then_some(9));
         ready.extend(self.write.is_some().then_some(6));
         // Warming takes longer than a message.
         let is_warm = ready.is_empty() || self.random.u32(..8) == 0;
@@ -237,6 +244,7 @@ impl World {
                 let validated = self.validations.pop_front().unwrap();
                 self.step(validated);
             }
+            9 => self.check_own(),
             _ => {
                 let requests = self.envoy.resume();
                 if self.has_downstream {
@@ -245,6 +253,17 @@ impl World {
             }
         }
         true
+    }
+
+    /// Puts a resource of the agent itself in use, unless it is damaged.
+    fn check_own(&mut self) {
+        let resource = self.unchecked.pop_front().unwrap();
+        let is_damaged = content_of(&resource.any) == REJECTED.to_string();
+        let result = if is_damaged { Err("damaged".to_owned()) } else { Ok(()) };
+        if result.is_ok() {
+            self.own = Some(xds::parse_any(&resource.any).unwrap().1);
+        }
+        self.step(Input::OwnChecked { resource, result });
     }
 
     /// Completes a write, of which some fail.
@@ -310,6 +329,8 @@ impl World {
                 });
                 self.proxy = proxy(stored, &mut self.random);
                 self.validations.clear();
+                self.unchecked.clear();
+                self.own = self.proxy.stored_own(OWN);
                 self.generation = 1;
                 self.now = Duration::ZERO;
                 if let Some((_, at)) = &mut self.stored {
@@ -367,14 +388,21 @@ impl World {
     }
 
     fn is_idle(&self) -> bool {
-        [&self.to_server, &self.to_proxy, &self.to_envoy, &self.from_envoy]
-            .iter()
-            .all(|queue| queue.is_empty())
+        self.unchecked.is_empty()
+            && [&self.to_server, &self.to_proxy, &self.to_envoy, &self.from_envoy]
+                .iter()
+                .all(|queue| queue.is_empty())
     }
 
     /// Refused reports may pause for longer than this, but only on a stream of Envoy.
     fn is_settled(&self) -> bool {
-        if self.has_envoy { self.is_equal() } else { self.server.knows(self.generation) }
+        if self.has_envoy { self.is_equal() && self.has_own() } else { self.server.knows(self.generation) }
+    }
+
+    /// Returns true if the agent uses the resource that the control plane has for it.
+    fn has_own(&self) -> bool {
+        let expected = xds::parse_any(&super::support::any("", &self.server.own().to_string())).unwrap().1;
+        self.own == Some(expected)
     }
 
     fn is_equal(&self) -> bool {
@@ -384,6 +412,13 @@ impl World {
     /// Returns a type of which the proxy stores something else than Envoy has accepted, or clusters or
     /// listeners that Envoy has neither accepted nor runs. While messages are in flight, the proxy cannot know.
     fn wrongly_stored(&self) -> Option<String> {
+        if self.proxy.stored_own(OWN) != self.own {
+            return Some(format!(
+                "the agent uses {:?}, but {:?} is stored",
+                self.own,
+                self.proxy.stored_own(OWN)
+            ));
+        }
         if !self.has_downstream || !self.to_envoy.is_empty() || !self.from_envoy.is_empty() {
             return None;
         }
@@ -420,7 +455,8 @@ impl World {
 
 fn proxy(stored: Option<(LastGood, Duration)>, random: &mut fastrand::Rng) -> Proxy {
     let variant = if random.bool() { Variant::Sotw } else { Variant::Delta };
-    Proxy::new(settings(variant, true), reporter(), stored)
+    let settings = ProxySettings { own_types: vec![OWN.to_owned()], ..settings(variant, true) };
+    Proxy::new(settings, reporter(), stored)
 }
 
 fn run(seed: u64) {

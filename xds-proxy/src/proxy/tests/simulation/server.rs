@@ -9,7 +9,7 @@ use xds::json::{decode_struct, encode_struct};
 use xds::type_url::{CLUSTER, HEALTH_INFORMATION, LISTENER, PROBE, is_complete};
 use xds::{Node, Request, ResourceRef, ResponseHead, Variant};
 
-use super::super::support::{EDS, any};
+use super::super::support::{EDS, OWN, any};
 
 pub(super) type Resources = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
@@ -72,6 +72,10 @@ pub(super) struct Server {
     session: u64,
     /// True if the hello message was sent on the current stream.
     has_said_hello: bool,
+    /// The resource for the agent itself, and its version.
+    own: (u64, u64),
+    /// The nonces of the responses with it on the current stream; `None` if the agent has not asked for it.
+    own_nonces: Option<BTreeSet<String>>,
     /// The last reported health, and its generation from an agent of this project.
     health: Option<(bool, Option<u64>)>,
 }
@@ -96,6 +100,8 @@ impl Server {
             is_app_health,
             session: 0,
             has_said_hello: false,
+            own: (0, 0),
+            own_nonces: None,
             health: None,
         };
         server.change(false);
@@ -124,6 +130,7 @@ impl Server {
     pub(super) fn disconnected(&mut self) {
         self.subscriptions.clear();
         self.nonces.clear();
+        self.own_nonces = None;
         self.has_node = false;
     }
 
@@ -156,7 +163,49 @@ impl Server {
                 }
             }
         }
-        TYPES.iter().filter_map(|of_type| self.push(of_type)).collect()
+        let is_broken = may_break && self.random.u32(..10) == 0;
+        let content = if is_broken { REJECTED } else { self.random.u64(1..20) };
+        let is_changed = content != self.own.0;
+        self.own = (content, self.own.1 + u64::from(is_changed));
+        let mut responses: Vec<Bytes> = TYPES.iter().filter_map(|of_type| self.push(of_type)).collect();
+        if is_changed && self.own_nonces.is_some() {
+            responses.push(self.respond_own());
+        }
+        responses
+    }
+
+    /// The resource that the agent itself must use in the end.
+    pub(super) fn own(&self) -> u64 {
+        self.own.0
+    }
+
+    fn respond_own(&mut self) -> Bytes {
+        let (content, version) = (self.own.0.to_string(), self.own.1.to_string());
+        let nonces = self.own_nonces.get_or_insert_default();
+        let nonce = format!("own-{}", nonces.len());
+        nonces.insert(nonce.clone());
+        let any = any("", &content);
+        let resource = ResourceRef { name: "", version: &version, any: &any };
+        ResponseHead { type_url: OWN, version: &version, nonce: &nonce }.encode(self.variant, [resource], [])
+    }
+
+    /// Returns the response to the agent's own request.
+    fn own_request(&mut self, request: &Request) -> Option<Bytes> {
+        assert!(
+            self.subscriptions.contains_key(LISTENER),
+            "the agent's request before Envoy's for listeners"
+        );
+        assert!(request.node.is_none(), "the agent's request has a node");
+        match &self.own_nonces {
+            None => {
+                assert!(request.nonce.is_empty(), "a nonce of another stream");
+                Some(self.respond_own())
+            }
+            Some(nonces) => {
+                assert!(nonces.contains(&request.nonce), "the agent asks again, or with an unknown nonce");
+                None
+            }
+        }
     }
 
     fn push(&mut self, of_type: &'static str) -> Option<Bytes> {
@@ -222,6 +271,7 @@ impl Server {
         match &*request.type_url {
             HEALTH_INFORMATION => self.report(&request).into_iter().collect(),
             PROBE => Vec::new(),
+            OWN => self.own_request(&request).into_iter().collect(),
             _ => {
                 let mut responses: Vec<Bytes> = self.request(request).into_iter().collect();
                 if self.is_app_health && !std::mem::replace(&mut self.has_said_hello, true) {
