@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
-use hyper::header::{AUTHORIZATION, HeaderMap};
-use hyper::http::uri::{Scheme, Uri};
-use hyper::{Request, Response};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, TE, USER_AGENT};
+use hyper::http::uri::{PathAndQuery, Scheme, Uri};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 
@@ -70,6 +71,35 @@ pub struct GrpcChannel {
     requests: http2::SendRequest<Body>,
     /// Headers that are added to each request.
     headers: Arc<HeaderMap>,
+}
+
+impl Connection {
+    /// Returns a gRPC request to a method of the server, without its own headers.
+    pub fn request(&self, path: &'static str, body: Body) -> Request<Body> {
+        let mut uri = self.origin.clone().into_parts();
+        uri.path_and_query = Some(PathAndQuery::from_static(path));
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.try_into().expect("scheme and authority are those of the connection");
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        let agent = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        request
+    }
+}
+
+/// Returns the status of a response that contains no messages, because the server refuses the request or is no
+/// gRPC server, as a proxy may be.
+pub fn refusal<T>(response: &Response<T>) -> Option<Status> {
+    let text = format!("HTTP status {}", response.status());
+    match response.status() {
+        StatusCode::OK => Status::from_header_map(response.headers()),
+        StatusCode::UNAUTHORIZED => Some(Status::unauthenticated(text)),
+        StatusCode::FORBIDDEN => Some(Status::permission_denied(text)),
+        _ => Some(Status::unavailable(text)),
+    }
 }
 
 impl GrpcService<Body> for GrpcChannel {

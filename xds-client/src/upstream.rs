@@ -4,10 +4,8 @@ use std::convert::identity;
 use std::future::Future;
 use std::pin::Pin;
 
+use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
-use hyper::http::uri::PathAndQuery;
-use hyper::{Method, Request, Response, StatusCode};
 use pacing::RateLimiter;
 use serving::grpc::{MessageBody, Messages, Parts};
 use tokio::sync::mpsc;
@@ -136,16 +134,6 @@ pub fn is_rejection(status: &Status) -> bool {
     matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument)
 }
 
-/// Returns the status that gRPC assigns to a response of another HTTP server, as a proxy may be.
-fn http_error(status: StatusCode) -> Status {
-    let text = format!("HTTP status {status}");
-    match status {
-        StatusCode::UNAUTHORIZED => Status::unauthenticated(text),
-        StatusCode::FORBIDDEN => Status::permission_denied(text),
-        _ => Status::unavailable(text),
-    }
-}
-
 impl OpenStream {
     /// Returns the queue of requests; `None` once the client's half of the stream is closed.
     pub fn requests(&self) -> Option<mpsc::Sender<Result<Parts, Status>>> {
@@ -154,19 +142,10 @@ impl OpenStream {
 
     /// Sends the head of the request.
     pub fn new(connection: Connection, variant: Variant, limits: Limits) -> Self {
-        let Connection { peer, origin, mut requests, driver } = connection;
         let (sender, queue) = mpsc::channel(REQUESTS);
-        let peer = peer.to_string();
-        let mut uri = origin.into_parts();
-        uri.path_and_query = Some(PathAndQuery::from_static(variant.path()));
-        let mut request = Request::new(Body::new(MessageBody::of_request(queue, identity)));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri.try_into().expect("scheme and authority are those of the connection");
-        let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        headers.insert(TE, HeaderValue::from_static("trailers"));
-        let agent = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let body = Body::new(MessageBody::of_request(queue, identity));
+        let request = connection.request(variant.path(), body);
+        let Connection { peer, mut requests, driver, .. } = connection;
         Self {
             requests: Some(sender),
             responses: Responses::Pending(requests.call(request)),
@@ -174,7 +153,7 @@ impl OpenStream {
             response_limit: limits.response,
             opened: Instant::now(),
             is_allowed: false,
-            peer,
+            peer: peer.to_string(),
             _driver: driver,
         }
     }
@@ -192,10 +171,7 @@ impl OpenStream {
         }
         if let Responses::Pending(call) = &mut self.responses {
             let response = call.await.map_err(|error| Status::unavailable(error.to_string()))?;
-            if response.status() != StatusCode::OK {
-                return Err(http_error(response.status()));
-            }
-            if let Some(status) = Status::from_header_map(response.headers()) {
+            if let Some(status) = connection::refusal(&response) {
                 return Err(status);
             }
             self.responses = Responses::Open(Messages::new(response.into_body(), self.response_limit));

@@ -1,5 +1,9 @@
 //! Streams and attempts that fail: what is shown, logged and counted, and when the next one starts.
 
+use std::net::SocketAddr;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use super::*;
@@ -80,6 +84,56 @@ async fn pauses_between_attempts_grow_until_a_stream_is_stable() {
     agent._frozen = None;
     let next = agent.pause().await;
     assert!(next <= FIRST_PAUSE, "{next:?}");
+}
+
+/// How soon a connection that carries nothing any more is replaced.
+const UNNOTICED: Duration = Duration::from_secs(60);
+
+/// Forwards connections to a server.
+struct Relay {
+    address: SocketAddr,
+    /// False if nothing is forwarded, and nothing closed, as by a firewall that has forgotten a connection.
+    forwards: watch::Sender<bool>,
+}
+
+impl Relay {
+    async fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (forwards, watched) = watch::channel(true);
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut watched = watched.clone();
+                tokio::spawn(async move {
+                    let mut upstream = TcpStream::connect(server).await.expect("the server listens");
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut upstream) => {}
+                        () = async { drop(watched.wait_for(|forwards| !forwards).await) } => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self { address, forwards }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_carries_nothing_is_replaced() {
+    let server = Server::start(None).await;
+    let relay = Relay::start(server.address()).await;
+    let mut agent = Agent::start_with(config(Endpoint::Ip(relay.address)), None);
+    let _lost = server.accept().await;
+    agent.status(|status| status.connected.is_some()).await;
+    relay.forwards.send_replace(false);
+    let begun = Instant::now();
+    while agent.client.stream.borrow().connected.is_some() {
+        assert!(begun.elapsed() < UNNOTICED, "{}", agent.log());
+        advance(Duration::from_secs(1)).await;
+    }
+    relay.forwards.send_replace(true);
+    advance(LONGEST_PAUSE).await;
+    let _next = server.accept().await;
+    agent.status(|status| status.connected.is_some()).await;
 }
 
 impl Agent {
