@@ -1,6 +1,7 @@
 //! HTTP/1.1 client that sends one request per connection and limits how much it reads. Callers set
 //! deadlines: dropping a future closes its connection.
 
+use std::convert::Infallible;
 use std::error::Error as _;
 use std::fs::File;
 use std::io;
@@ -8,10 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, HOST};
-use hyper::{Method, Request, Response, body::Incoming};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -149,17 +151,29 @@ impl Connection {
         path: &str,
         limit: usize,
     ) -> Result<HttpResponse, RequestError> {
-        let request = request(method, authority, path);
+        self.call_with_body(request(method, authority, path).map(|_| Bytes::new()), limit).await
+    }
+
+    /// Sends a request with its body; otherwise like [`Self::get`].
+    pub async fn call_with_body(
+        self,
+        request: Request<Bytes>,
+        limit: usize,
+    ) -> Result<HttpResponse, RequestError> {
+        let request = request.map(Full::new);
         self.send(request, async |response| read(response, limit).await).await
     }
 
     /// Sends `request` and passes the response, whose body is unread, to `read`. The connection is
     /// closed when this returns.
-    pub async fn send<T, E: From<RequestError>>(
+    pub async fn send<T, E: From<RequestError>, B>(
         self,
-        request: Request<Empty<Bytes>>,
+        request: Request<B>,
         read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, E>,
-    ) -> Result<T, E> {
+    ) -> Result<T, E>
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_LIMIT)
             .max_headers(HEADERS)

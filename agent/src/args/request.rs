@@ -10,4 +10,7 @@ pub struct RequestArgs {
     pub method: String,
     /// Path and query; a slash is put in front if there is none
     pub path: String,
+    /// Body of the request
+    #[arg(default_value = "")]
+    pub body: String,
 }

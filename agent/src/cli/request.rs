@@ -25,14 +25,16 @@ const LIMIT: usize = 256 << 20;
 pub fn run(args: RequestArgs) -> Result<(), Failure> {
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let addresses = loopback.map(|ip| SocketAddr::new(ip, args.debug_port)).to_vec();
-    let failed = |reason| Failure::Unavailable(format!("localhost:{}: {reason}", args.debug_port));
+    let port = args.debug_port;
+    let failed = |reason| Failure::Unavailable(format!("localhost:{port}: {reason}"));
     let wrong = |what: &str| Failure::Usage(format!("{what}: not valid in a request"));
     let method = Method::from_bytes(args.method.as_bytes()).map_err(|_| wrong(&args.method))?;
     let path = format!("/{}", args.path.strip_prefix('/').unwrap_or(&args.path));
     path.parse::<Uri>().map_err(|_| wrong(&path))?;
     let request = async {
         let connection = Resolved::Addresses(addresses).dial().await.map_err(|error| error.to_string())?;
-        let response = connection.call(method, "localhost", &path, LIMIT).await;
+        let request = http_client::request(method, "localhost", &path).map(|_| args.body.into());
+        let response = connection.call_with_body(request, LIMIT).await;
         response.map_err(|error| error.to_string())
     };
     let response = runtime::block_on(&mut Builder::new_current_thread(), async {
