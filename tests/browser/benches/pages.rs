@@ -38,7 +38,7 @@ the programs as they are shipped, on loopback; the agent has an Envoy and four p
 size: as served, without JavaScript's events; that of discovery shows 200 of 10,000 machines
 first paint: from the start of the navigation, by the browser's Performance API; one word: a page that contains nothing else, in turn
 change: from the end of the response to the failing probe, or from the change of the workload's health, to the page's document
-memory: private and written to; the page is open for ten seconds
+memory: pages that no file backs; the page is open for ten seconds
 10,000 machines: from the start of the navigation until all are listed; blocked: the longest time without a turn of the page's event loop";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -65,13 +65,13 @@ impl Process {
         self.memory("VmHWM:")
     }
 
-    /// Returns the memory that no other process shares and that was written to, in bytes: what the
-    /// process needs besides its mapped files (`Private_Dirty`).
+    /// Returns the resident pages that no file backs, in bytes (`RssAnon`). Private pages of files do not tell what
+    /// a process needs: those of a program that was just installed count as written to.
     ///
     /// # Panics
-    /// If the process has exited or belongs to another user.
-    pub fn private_dirty(self) -> u64 {
-        field(&format!("/proc/{}/smaps_rollup", self.0), "Private_Dirty:")
+    /// If the process has exited.
+    pub fn anonymous(self) -> u64 {
+        self.memory("RssAnon:")
     }
 
     /// Returns the resident pages of files, in bytes (`RssFile`).

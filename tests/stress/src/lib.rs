@@ -92,7 +92,7 @@ impl Served {
             Answering::Envoy(envoy) => Memory::of(envoy).await,
             Answering::Agent(sidecar, _) => {
                 let process = process(sidecar);
-                Memory { allocated: process.private_dirty(), rss: process.rss() }
+                Memory { allocated: process.anonymous(), rss: process.rss() }
             }
         }
     }

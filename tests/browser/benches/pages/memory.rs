@@ -16,7 +16,7 @@ pub(crate) async fn measure(page: &AgentPage) -> Vec<Row> {
     let process = Process::new(page.sidecar.pid().as_raw().unsigned_abs());
     let settled = async || {
         sleep(SETTLE).await;
-        mib(process.private_dirty())
+        mib(process.anonymous())
     };
     page.probe().await;
     let before = settled().await;
