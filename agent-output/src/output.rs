@@ -18,12 +18,17 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes `bytes` to `path` with mode 0600. The bytes go to a new file in the same directory, which
 /// is then renamed, so that no reader sees a partial file.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with_mode(path, bytes, 0o600)
+}
+
+/// Like [`replace`], with another mode, from which the umask of the process takes away.
+pub fn replace_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.app-health-agent", std::process::id()));
     let beside = PathBuf::from(beside);
     // In containers process ids repeat, so a killed process may have left a file with this name.
     let _ = fs::remove_file(&beside);
-    let written = write_new(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let written = write_new(&beside, bytes, mode).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
@@ -36,8 +41,8 @@ pub fn write_stdout(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)
 }
 

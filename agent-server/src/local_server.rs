@@ -25,8 +25,8 @@ use readiness::{Observation, Phase};
 use scrape::Scraper;
 
 /// Paths of this port, as they appear in metrics.
-pub const PATHS: [&str; 12] =
-    [PAGE, EVENTS, DRAIN, UNDRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, XDS, LOG, MERGED, OWN];
+pub const PATHS: [&str; 13] =
+    [PAGE, EVENTS, DRAIN, UNDRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, XDS, NAMES, LOG, MERGED, OWN];
 pub const DRAIN: &str = "/drain";
 pub const UNDRAIN: &str = "/undrain";
 /// Path that terminates the agent; the name is Istio's.
@@ -40,6 +40,8 @@ const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
 const HEALTH: &str = "/debug/vm-health";
 const XDS: &str = "/debug/xds";
+/// Path of the DNS names of the mesh; the name is Istio's.
+pub const NAMES: &str = "/debug/ndsz";
 const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
@@ -73,7 +75,7 @@ impl LocalServer {
         let (method, allow) = match request.path() {
             DRAIN | UNDRAIN | QUIT => (Method::POST, "POST"),
             LOG => (Method::PUT, "PUT"),
-            PAGE | EVENTS | STATE | BOOTSTRAP | HEALTH | XDS | MERGED | OWN => (Method::GET, "GET"),
+            PAGE | EVENTS | STATE | BOOTSTRAP | HEALTH | XDS | NAMES | MERGED | OWN => (Method::GET, "GET"),
             _ => return not_found(),
         };
         if request.method != method {
@@ -115,6 +117,10 @@ impl LocalServer {
             XDS => match self.vm.as_ref().and_then(|vm| vm.xds_json()) {
                 Some(view) => json(StatusCode::OK, view),
                 None => text(StatusCode::NOT_FOUND, "the agent does not proxy xDS\n"),
+            },
+            NAMES => match self.vm.as_ref().and_then(|vm| vm.names_json()) {
+                Some(view) => json(StatusCode::OK, view),
+                None => text(StatusCode::NOT_FOUND, "no DNS queries are answered\n"),
             },
             MERGED => {
                 let slot = request.slot.clone();

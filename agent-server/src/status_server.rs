@@ -4,7 +4,7 @@
 use hyper::{Method, StatusCode};
 use serving::http_server::{HttpRequest, Limits, Rate, Response, not_allowed, not_found, text};
 
-use crate::local_server::{DRAIN, LocalServer, QUIT};
+use crate::local_server::{DRAIN, LocalServer, NAMES, QUIT};
 use crate::readiness_server::{READY_PATH, ReadinessServer};
 use probe_server::ProbeServer;
 use scrape::Scraper;
@@ -13,7 +13,7 @@ const MERGED: &str = "/stats/prometheus";
 /// Another path of the merged metrics, which Istio's agent has.
 const METRICS: &str = "/metrics";
 /// Paths of this port, as they appear in metrics; probes are `other`.
-pub const PATHS: [&str; 5] = [MERGED, METRICS, READY_PATH, DRAIN, QUIT];
+pub const PATHS: [&str; 6] = [MERGED, METRICS, READY_PATH, DRAIN, QUIT, NAMES];
 /// New connections of one client: as many as the filter's listener permits requests.
 const RATE: Rate = Rate { per_second: 200, burst: 400 };
 
@@ -29,7 +29,7 @@ pub struct StatusServer {
 /// Paths that Istio's agent has on its status port.
 #[derive(Clone)]
 pub struct IstioPaths {
-    /// Serves drain and quit, for clients of this host.
+    /// Serves drain, quit and the DNS names, for clients of this host.
     pub local: LocalServer,
     /// True if only clients of this host may read the metrics.
     pub has_local_metrics: bool,
@@ -55,7 +55,7 @@ impl StatusServer {
         match request.path() {
             path if ProbeServer::has_path(path) => self.probes.answer(request).await,
             READY_PATH => self.readiness.answer(request).await,
-            DRAIN | QUIT if let Some(istio) = self.istio => istio.local.answer(request).await,
+            DRAIN | QUIT | NAMES if let Some(istio) = self.istio => istio.local.answer(request).await,
             METRICS if self.istio.is_none() => not_found(),
             MERGED | METRICS
                 if !request.peer.is_local()

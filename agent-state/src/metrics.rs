@@ -6,8 +6,8 @@ mod process;
 pub mod vm;
 
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::{encode, encode_registry};
@@ -55,13 +55,23 @@ impl fmt::Display for ExitCause {
     }
 }
 
+/// Counts of merged scrapes.
+#[derive(Debug, Default)]
+pub struct ScrapeCounts {
+    pub total: Counter,
+    pub envoy_failures: Counter,
+    pub application_failures: Counter,
+}
+
 #[derive(Debug)]
 pub struct Metrics {
     #[cfg(feature = "vm")]
     pub vm: VmMetrics,
     registry: Registry,
-    /// The metrics of probes, if the agent answers them.
-    probes: OnceLock<Registry>,
+    /// Metrics of other parts, under names of their own.
+    others: Mutex<Vec<Registry>>,
+    /// Counts of `GET /stats/prometheus`, which only Istio's names of metrics show.
+    pub scraped: ScrapeCounts,
     envoy_info: Gauges<1>,
     filter_info: Gauges<2>,
     ready: Gauge,
@@ -153,15 +163,15 @@ impl Metrics {
             #[cfg(feature = "vm")]
             vm: VmMetrics::new(to),
             cpu_counted: Mutex::new(0.0),
-            probes: OnceLock::new(),
+            others: Mutex::default(),
+            scraped: ScrapeCounts::default(),
             registry,
         }
     }
 
-    /// Adds the metrics of probes, once.
-    pub fn add_probes(&self, probes: Registry) {
-        // The agent has one listener for probes.
-        let _ = self.probes.set(probes);
+    /// Adds the metrics of another part, whose names differ from those here.
+    pub fn add(&self, registry: Registry) {
+        self.others.lock().expect("nothing panics while it holds this lock").push(registry);
     }
 
     /// Updates the metrics from one snapshot to the next, at `now` since the agent's start.
@@ -233,8 +243,14 @@ impl Metrics {
         GaugeGuard::new(self.held_requests.clone())
     }
 
+    /// Counts the scrape of one source.
     pub fn scrape(&self, source: &'static str, outcome: &'static str) {
         self.scrapes.get_or_create(&[("source", source.to_owned()), ("outcome", outcome.to_owned())]).inc();
+    }
+
+    /// Returns the time from the agent's start to readiness in seconds, 0 before it.
+    pub fn startup_seconds(&self) -> f64 {
+        self.startup_seconds.get()
     }
 
     pub fn envoy_log_line_dropped(&self) {
@@ -259,8 +275,8 @@ impl Metrics {
         #[cfg(feature = "vm")]
         self.vm.update();
         let mut text = String::new();
-        if let Some(probes) = self.probes.get() {
-            encode_registry(&mut text, probes).expect("writing to a String cannot fail");
+        for other in &*self.others.lock().expect("nothing panics while it holds this lock") {
+            encode_registry(&mut text, other).expect("writing to a String cannot fail");
         }
         encode(&mut text, &self.registry).expect("writing to a String cannot fail");
         text

@@ -97,8 +97,9 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     }
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.
-    let ready = config.ready_address.map(|address| {
-        let hint = "it serves GET /healthz/ready; set --ready-address to another one";
+    let ready = config.has_ready_listener.then(|| {
+        let (address, hint) =
+            (config.ready_address, "it serves GET /healthz/ready; set --ready-address to another one");
         http_server::bind(address).map_err(|error| bind_error(address, &error, hint))
     });
     let ready = ready.transpose()?;
@@ -152,7 +153,7 @@ fn log_configuration(config: &RunConfig) {
     };
     info!(
         envoy,
-        ready_address = ?config.readiness_port(),
+        ready_address = %config.ready_address,
         local_address = %config.local_address,
         admin = %config.admin,
         data_path = config.data_path.as_ref().map_or("off", |url| url.authority.as_str()),
@@ -182,7 +183,7 @@ async fn serve(
     let configuration = configuration::rows(&config);
     let policy = Policy {
         dynamic: config.dynamic,
-        data_path: config.data_path.is_some(),
+        data_path: config.data_path.is_some() && config.requires_data_path,
         child: config.envoy.is_some(),
         drain_keeps_ready: config.drain.keeps_ready,
     };
@@ -275,7 +276,7 @@ async fn serve(
             let ProbesConfig { declared, clients, istio_metrics, .. } = config;
             let mut registry = Registry::default();
             let probes = ProbeServer::new(declared, &mut registry);
-            metrics.add_probes(registry);
+            metrics.add(registry);
             let local = server.clone();
             let scraper = local.scraper.clone();
             let istio = istio_metrics.map(|has_local_metrics| IstioPaths { local, has_local_metrics });

@@ -28,36 +28,51 @@ pub fn proxy(args: ProxyArgs, environment: &Environment) -> Result<(), Failure> 
     let stock = StockAgent { given: stock_agent, fallback };
     let folder =
         std::fs::canonicalize(".").map_err(|error| Failure::Os(format!("working directory: {error}")))?;
-    let config = match sidecar(&words, environment, &folder, &stock)? {
-        Ok(config) => config,
-        Err(reason) => {
+    match sidecar(&words, environment, &folder, &stock) {
+        Ok(config) => app::run(config),
+        Err(Refusal::Failed(failure)) => Err(failure),
+        Err(Refusal::NotOurs(reason)) => {
             let words: Vec<String> = std::iter::once("proxy".to_owned()).chain(words).collect();
-            return Err(stock.execute(&reason, &words, environment));
+            Err(stock.execute(&reason, &words, environment))
         }
-    };
-    app::run(config)
+    }
 }
 
-/// Reads the configuration, and writes the bootstrap. The inner error is a reason for Istio's agent.
+/// Why there is no sidecar.
+enum Refusal {
+    /// Istio's agent has to run.
+    NotOurs(NotOurs),
+    /// Istio's agent would not run either.
+    Failed(Failure),
+}
+
+impl From<NotOurs> for Refusal {
+    fn from(reason: NotOurs) -> Self {
+        Self::NotOurs(reason)
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Reads the configuration. It needs the bootstrap to be a file, which is written before.
 fn sidecar(
     words: &[String],
     environment: &Environment,
     folder: &Path,
     stock: &StockAgent,
-) -> Result<Result<RunConfig, NotOurs>, Failure> {
+) -> Result<RunConfig, Refusal> {
     let version = || {
         let stock = stock.find(environment).ok();
         stock.and_then(|stock| stock_agent::version(&stock)).unwrap_or_else(|| UNKNOWN_VERSION.to_owned())
     };
-    let contract = match Contract::read(words, environment.texts(), folder, version) {
-        Ok(contract) => contract,
-        Err(reason) => return Ok(Err(reason)),
-    };
+    let contract = Contract::read(words, environment.texts(), folder, version)?;
     write_bootstrap(&contract)?;
-    let mut config = RunConfig::of_istio(&contract, environment);
-    if let Ok(config) = &mut config
-        && contract.sources.istio_version == UNKNOWN_VERSION
-    {
+    let mut config = RunConfig::of_istio(&contract, environment)?;
+    if contract.sources.istio_version == UNKNOWN_VERSION {
         config.warnings.push(
             "the version of Istio is unknown, so that istiod sends configuration for the newest Envoy; set \
              ISTIO_META_ISTIO_VERSION"

@@ -7,8 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use envoy_process::random;
-use istio_agent::dns::{self, DnsConfig, DnsListeners};
+use istio_agent::dns::{self, DnsConfig, DnsListeners, TableReceiver};
+use istio_agent::mesh_certificates::{self, MountedFiles};
+use istio_agent::metrics::{self as istio_metrics, DnsMetrics, SigningMetrics};
+use istio_agent::output_certificates::OutputFolder;
 use istio_agent::secrets::secrets;
+use istio_agent::trust_bundle;
 use istio_agent::workload_certificate::{self, CertificateConfig};
 use readiness::Observation;
 use serving::page::Table;
@@ -44,7 +48,13 @@ pub struct VmConfig {
 /// What a sidecar of an Istio mesh does beside its Envoy.
 #[derive(Debug)]
 pub struct IstioConfig {
-    pub certificate: CertificateConfig,
+    /// `None` if nothing is requested from a CA.
+    pub requested: Option<CertificateConfig>,
+    pub mounted: MountedFiles,
+    /// `None` if certificates are not written to files.
+    pub output: Option<OutputFolder>,
+    /// True if istiod may add CA certificates to those of the mesh.
+    pub has_trust_bundle: bool,
     /// The folder that names of files refer to.
     pub folder: PathBuf,
     /// File with certificate revocation lists.
@@ -53,38 +63,76 @@ pub struct IstioConfig {
     pub dns: Option<DnsConfig>,
 }
 
-/// What of it runs.
-struct IstioTasks {
+/// What the rest of the agent needs of it.
+struct StartedIstio {
     secrets: Secrets,
-    own: Option<OwnType>,
-    certificates: JoinHandle<()>,
+    /// What the agent itself subscribes to.
+    own: Vec<OwnType>,
+    /// `None` if no DNS queries are answered.
+    names: Option<TableReceiver>,
+    tasks: IstioTasks,
+}
+
+/// What of it runs; nothing outside of a mesh of Istio.
+#[derive(Default)]
+struct IstioTasks {
+    /// The requests for certificates.
+    certificates: Option<JoinHandle<()>>,
+    /// Writes certificates to files.
+    output: Option<JoinHandle<()>>,
     dns: Option<JoinHandle<()>>,
 }
 
 impl IstioConfig {
     /// Starts the tasks. Without a certificate, Envoy waits for one.
-    fn start(self, state: &Arc<AgentState>) -> Result<IstioTasks, Failure> {
-        let (certificate, certificates) = workload_certificate::start(self.certificate, random::generator());
-        let secrets = secrets(certificate, self.folder, self.revoked);
-        let Some(config) = self.dns else {
-            return Ok(IstioTasks { secrets, own: None, certificates, dns: None });
-        };
-        let listeners = DnsListeners::bind(&config).map_err(|(address, error)| {
-            Failure::Os(format!(
-                "port {} ({address}): {error}; it serves DNS; DNS_PROXY_ADDR sets another one",
-                address.port()
-            ))
-        })?;
-        let (own, mut table, task) = dns::start(config, listeners, random::generator());
-        state.apply(Observation::NamesAwaited);
-        let state = state.clone();
-        tokio::spawn(async move {
-            if table.wait_for(Option::is_some).await.is_ok() {
-                state.apply(Observation::NamesReceived);
-            }
+    fn start(self, state: &Arc<AgentState>, metrics: &Arc<Metrics>) -> Result<StartedIstio, Failure> {
+        let (mut own, mut names, mut tasks) = (Vec::new(), None, IstioTasks::default());
+        let (signing, queries) = (Arc::new(SigningMetrics::default()), Arc::new(DnsMetrics::default()));
+        let requested = self
+            .requested
+            .map(|config| workload_certificate::start(config, signing.clone(), random::generator()));
+        let (issued, task) = requested.unzip();
+        tasks.certificates = task;
+        let bundle = self.has_trust_bundle.then(|| {
+            let (bundle_type, bundle) = trust_bundle::subscribe();
+            own.push(bundle_type);
+            bundle
         });
-        Ok(IstioTasks { secrets, own: Some(own), certificates, dns: Some(task) })
+        let certificates = mesh_certificates::start(issued, self.mounted, bundle);
+        tasks.output = self.output.map(|output| tokio::spawn(output.write(certificates.clone())));
+        let has_dns = self.dns.as_ref().map(|_| &*queries);
+        metrics.add(istio_metrics::registry(metrics, signing, has_dns, certificates.clone()));
+        let secrets = secrets(certificates, self.folder, self.revoked);
+        if let Some(config) = self.dns {
+            let (own_type, table, task) = start_dns(config, state, queries)?;
+            own.push(own_type);
+            (names, tasks.dns) = (Some(table), Some(task));
+        }
+        Ok(StartedIstio { secrets, own, names, tasks })
     }
+}
+
+/// Starts the DNS proxy. The machine is ready once it has names.
+fn start_dns(
+    config: DnsConfig,
+    state: &Arc<AgentState>,
+    metrics: Arc<DnsMetrics>,
+) -> Result<(OwnType, TableReceiver, JoinHandle<()>), Failure> {
+    let listeners = DnsListeners::bind(&config).map_err(|(address, error)| {
+        Failure::Os(format!(
+            "port {} ({address}): {error}; it serves DNS; DNS_PROXY_ADDR sets another one",
+            address.port()
+        ))
+    })?;
+    let (own_type, table, task) = dns::start(config, listeners, metrics, random::generator());
+    state.apply(Observation::NamesAwaited);
+    let (state, mut awaited) = (state.clone(), table.clone());
+    tokio::spawn(async move {
+        if awaited.wait_for(Option::is_some).await.is_ok() {
+            state.apply(Observation::NamesReceived);
+        }
+    });
+    Ok((own_type, table, task))
 }
 
 impl VmConfig {
@@ -100,10 +148,7 @@ pub struct VmTasks {
     probing: Option<JoinHandle<()>>,
     /// The stream to a discovery server; `None` if there is none.
     reporting: Option<JoinHandle<()>>,
-    /// The requests for certificates; `None` if they come from files.
-    certificates: Option<JoinHandle<()>>,
-    /// `None` if no DNS queries are answered.
-    dns: Option<JoinHandle<()>>,
+    istio: IstioTasks,
     /// Ends `reporting`.
     stop: CancellationToken,
 }
@@ -114,6 +159,8 @@ pub struct VmView {
     health: Option<HealthHandle>,
     stream: Option<watch::Receiver<StreamStatus>>,
     xds: Option<watch::Receiver<ProxyView>>,
+    /// The DNS names of the mesh.
+    names: Option<TableReceiver>,
 }
 
 /// Starts probing if a probe is configured or a discovery server may push one, and reporting if
@@ -124,31 +171,36 @@ pub fn start(
     awaited_pids: &AwaitedPids,
     metrics: &Arc<Metrics>,
 ) -> Result<(VmView, VmTasks), Failure> {
-    let is_probing = config.health.group.is_some() || config.discovery.is_some();
+    let is_probing = config.health.has_probe() || config.discovery.is_some();
     let (health, probing) = is_probing
         .then(|| workload_prober::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
         .unzip();
     let Some((mut discovery, reported)) = config.discovery.zip(health.clone()) else {
-        let view = VmView { health, stream: None, xds: None };
+        let view = VmView { health, stream: None, xds: None, names: None };
         let stop = CancellationToken::new();
-        return Ok((view, VmTasks { probing, reporting: None, certificates: None, dns: None, stop }));
+        return Ok((view, VmTasks { probing, reporting: None, istio: IstioTasks::default(), stop }));
     };
-    let istio = config.istio.map(|istio| istio.start(state)).transpose()?;
-    let (mut secrets, mut certificates, mut dns) = (None, None, None);
-    if let Some(istio) = istio {
-        discovery.own.extend(istio.own);
-        (secrets, certificates, dns) = (Some(istio.secrets), Some(istio.certificates), istio.dns);
+    let (mut secrets, mut names, mut istio) = (None, None, IstioTasks::default());
+    if let Some(config) = config.istio {
+        let started = config.start(state, metrics)?;
+        discovery.own.extend(started.own);
+        (secrets, names, istio) = (Some(started.secrets), started.names, started.tasks);
     }
     let RunningClient { stream, xds, task, stop } =
         xds_client::start(discovery, config.proxy, secrets, reported, state.clone(), metrics.clone())?;
-    let view = VmView { health, stream: Some(stream), xds };
-    Ok((view, VmTasks { probing, reporting: Some(task), certificates, dns, stop }))
+    let view = VmView { health, stream: Some(stream), xds, names };
+    Ok((view, VmTasks { probing, reporting: Some(task), istio, stop }))
 }
 
 impl MachineView for VmView {
     fn health_json(&self) -> Option<Bytes> {
         let stream = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
         self.health.as_ref().map(|health| health.view(&stream.unwrap_or_default()))
+    }
+
+    fn names_json(&self) -> Option<Bytes> {
+        let table = self.names.as_ref()?.borrow().clone();
+        Some(format!("{:#}\n", table.unwrap_or_default().to_json()).into())
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -171,8 +223,9 @@ impl VmTasks {
         tokio::select! {
             failure = tasks::failure_if_any("health", &mut self.probing) => failure,
             failure = tasks::failure_if_any("xDS client", &mut self.reporting) => failure,
-            failure = tasks::failure_if_any("certificates", &mut self.certificates) => failure,
-            failure = tasks::failure_if_any("DNS proxy", &mut self.dns) => failure,
+            failure = tasks::failure_if_any("certificates", &mut self.istio.certificates) => failure,
+            failure = tasks::failure_if_any("certificate files", &mut self.istio.output) => failure,
+            failure = tasks::failure_if_any("DNS proxy", &mut self.istio.dns) => failure,
         }
     }
 

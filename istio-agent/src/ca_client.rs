@@ -1,13 +1,10 @@
 //! Requests to the CA of istiod.
 
 use std::convert::identity;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE};
-use hyper::http::uri::PathAndQuery;
-use hyper::{Method, Request, StatusCode};
+use hyper::header::HeaderMap;
 use serving::grpc::{self, MessageBody, Messages};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -30,8 +27,8 @@ const ANSWER_LIMIT: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub struct CaClient {
     pub server: DiscoveryServer,
-    /// File with the CA certificates that verify the server; `None` for plaintext.
-    pub roots: Option<PathBuf>,
+    /// `None` for plaintext.
+    pub tls: Option<TlsFiles>,
     pub token: TokenFile,
     /// Headers of each request.
     pub headers: HeaderMap,
@@ -55,11 +52,7 @@ impl CaClient {
     }
 
     async fn call(&self, message: Bytes, random: fastrand::Rng) -> Result<Bytes, String> {
-        let tls = self.roots.as_ref().map(|roots| {
-            let names = ["the CA certificate of istiod"; 3];
-            let files = TlsFiles { names, ca: roots.clone(), client: None };
-            files.read()?.client(&self.server.san)
-        });
+        let tls = self.tls.as_ref().map(|files| files.read()?.client(&self.server.san));
         let target = ServerTarget {
             server: self.server.clone(),
             tls: tls.transpose().map_err(|error| error.to_string())?,
@@ -76,23 +69,14 @@ impl CaClient {
 
 /// Sends one message, and returns the only one of the answer.
 async fn unary(connection: Connection, message: Bytes) -> Result<Bytes, Status> {
-    let Connection { origin, mut requests, driver: _driver, .. } = connection;
     let (sender, queue) = mpsc::channel(1);
     // The queue is empty and its receiver exists.
     let _ = sender.try_send(Ok(grpc::parts(message, Bytes::new())));
     drop(sender);
-    let mut uri = origin.into_parts();
-    uri.path_and_query = Some(PathAndQuery::from_static(ca::PATH));
-    let mut request = Request::new(Body::new(MessageBody::of_request(queue, identity)));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = uri.try_into().expect("scheme and authority are those of the connection");
-    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+    let request = connection.request(ca::PATH, Body::new(MessageBody::of_request(queue, identity)));
+    let Connection { mut requests, driver: _driver, .. } = connection;
     let response = requests.call(request).await.map_err(|error| Status::unavailable(error.to_string()))?;
-    if response.status() != StatusCode::OK {
-        return Err(Status::unavailable(format!("HTTP status {}", response.status())));
-    }
-    if let Some(status) = Status::from_header_map(response.headers()) {
+    if let Some(status) = connection::refusal(&response) {
         return Err(status);
     }
     Messages::new(response.into_body(), ANSWER_LIMIT).next().await

@@ -29,8 +29,6 @@ const BOOTSTRAP: &str = "envoy-rev.json";
 const CONFIG_ANNOTATION: &str = "proxy.istio.io/config";
 const EXCLUDED_INTERFACES: &str = "traffic.sidecar.istio.io/excludeInterfaces";
 const SECRETS_SOCKET: &str = "var/run/secrets/workload-spiffe-uds/socket";
-/// Files with which certificates are not requested.
-const MOUNTED_CERTIFICATES: [&str; 2] = ["var/run/secrets/workload-spiffe-credentials", "etc/certs"];
 
 /// Why the stock agent has to run in our place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -86,12 +84,6 @@ impl Contract {
         if let Some(unsupported) = support::unsupported(&command, variable, &config) {
             return Err(unsupported.into());
         }
-        if let Some(files) =
-            MOUNTED_CERTIFICATES.into_iter().find(|files| has_certificates(&folder.join(files)))
-        {
-            let why = "certificates are requested from the CA of istiod only";
-            return Err(Unsupported { setting: format!("./{files}"), why }.into());
-        }
         if UnixStream::connect(folder.join(SECRETS_SOCKET)).is_ok() {
             let why = "another SDS server answers there, such as that of SPIRE";
             return Err(Unsupported { setting: format!("./{SECRETS_SOCKET}"), why }.into());
@@ -140,6 +132,11 @@ impl Contract {
     /// Returns the absolute path of a file that the configuration or Istio names.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name.strip_prefix("./").unwrap_or(name))
+    }
+
+    /// Returns whether a variable has one of the values that Go's `strconv.ParseBool` takes for true.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.variable(name).and_then(probe::go::parse_bool).unwrap_or(false)
     }
 
     /// Returns the value of a variable, unless it is empty.
@@ -251,11 +248,6 @@ fn bootstrap_override(file: &Path, host_ip: &str) -> Result<String, String> {
         text.replace(HOST_IP, host_ip)
     };
     yaml::parse(&text).map(|document| document.to_string())
-}
-
-/// A root alone is that of the connection to istiod.
-fn has_certificates(folder: &Path) -> bool {
-    folder.join("root-cert.pem").exists()
 }
 
 #[cfg(test)]

@@ -15,9 +15,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 use xds_client::OwnType;
+
+use crate::metrics::DnsMetrics;
 
 /// Queries that wait for the servers of the system, over UDP and TCP together.
 const FORWARDED: usize = 512;
@@ -75,6 +77,7 @@ pub type TableReceiver = watch::Receiver<Option<Arc<Table>>>;
 pub fn start(
     config: DnsConfig,
     listeners: DnsListeners,
+    metrics: Arc<DnsMetrics>,
     random: fastrand::Rng,
 ) -> (OwnType, TableReceiver, JoinHandle<()>) {
     let (sender, table) = watch::channel(None);
@@ -90,6 +93,7 @@ pub fn start(
         timeout: config.timeout,
         is_parallel: config.is_parallel,
         table: table.clone(),
+        metrics,
         random: Mutex::new(random),
         forwarded: Arc::new(Semaphore::new(FORWARDED)),
         connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -112,6 +116,7 @@ struct Shared {
     timeout: Duration,
     is_parallel: bool,
     table: TableReceiver,
+    metrics: Arc<DnsMetrics>,
     random: Mutex<fastrand::Rng>,
     forwarded: Arc<Semaphore>,
     connections: Arc<Semaphore>,
@@ -134,6 +139,7 @@ enum Decided {
 
 impl Shared {
     fn decide(&self, message: &[u8], transport: Transport) -> Decided {
+        self.metrics.requests.inc();
         let query = match Query::parse(message) {
             Ok(query) => query,
             Err(NoQuery::Ignored) => return Decided::Nothing,
@@ -225,6 +231,19 @@ impl Shared {
 
     /// Asks the servers of the system, in a random order. `None` if none answers.
     async fn forward(&self, query: Vec<u8>, transport: Transport) -> Option<Vec<u8>> {
+        self.metrics.forwarded.inc();
+        let begun = Instant::now();
+        let answered = self.forward_to_servers(query, transport).await;
+        match answered {
+            Some(_) => self.metrics.seconds.observe(begun.elapsed().as_secs_f64()),
+            None => {
+                self.metrics.failures.inc();
+            }
+        }
+        answered
+    }
+
+    async fn forward_to_servers(&self, query: Vec<u8>, transport: Transport) -> Option<Vec<u8>> {
         let mut servers = self.servers.clone();
         self.random().shuffle(&mut servers);
         if self.is_parallel {

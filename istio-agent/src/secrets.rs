@@ -5,26 +5,21 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use istio_certificates::pem;
 use istio_certificates::secret_name::SecretName;
 use tokio::sync::watch;
-use tokio::time::sleep;
-use tracing::{info, warn};
+use tracing::warn;
 use xds_client::secrets::{SecretMap, Secrets, encode_certificate, encode_roots};
 
-use crate::workload_certificate::CertificateReceiver;
+use crate::files::{Content, follow, read};
+use crate::mesh_certificates::{MeshCertificates, Pair};
 
 const WORKLOAD: &str = "default";
 const ROOTS: &str = "ROOTCA";
-/// How often files are read. Their content is compared, so that no change of a link or a directory is missed.
-const INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of secrets from files.
 const FILES: usize = 256;
-/// Maximum size of a file in bytes.
-const SIZE_LIMIT: u64 = 4 << 20;
 /// The CA certificates of operating systems, of which the first file that exists is used.
 const SYSTEM_ROOTS: [&str; 8] = [
     "/etc/ssl/certs/ca-certificates.crt",
@@ -42,18 +37,23 @@ pub fn system_roots() -> Option<PathBuf> {
     SYSTEM_ROOTS.iter().map(PathBuf::from).find(|file| file.exists())
 }
 
-/// Serves this certificate and its CA, and files by their names, which `folder` completes. `revoked` is a file
-/// with certificate revocation lists, which need not exist. Must be called in a runtime.
-pub fn secrets(certificate: CertificateReceiver, folder: PathBuf, revoked: Option<PathBuf>) -> Secrets {
+/// Serves the certificates of the mesh, and files by their names, which `folder` completes. `revoked` is a file with
+/// certificate revocation lists, which need not exist. Must be called in a runtime.
+pub fn secrets(
+    certificates: watch::Receiver<MeshCertificates>,
+    folder: PathBuf,
+    revoked: Option<PathBuf>,
+) -> Secrets {
     let (sender, current) = watch::channel(Arc::new(SecretMap::new()));
     let sender = Arc::new(sender);
     let lists = revocation_lists(revoked);
-    tokio::spawn(serve_workload(certificate, lists.clone(), sender.clone()));
+    tokio::spawn(serve_mesh(certificates, lists.clone(), sender.clone()));
     let followed: Mutex<BTreeSet<String>> = Mutex::default();
     let request = move |name: &str| {
         let Some(parsed) = SecretName::parse(name) else { return false };
+        let Some(files) = files_of(&parsed, &folder) else { return true };
         let mut followed = followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(parsed, SecretName::Workload | SecretName::MeshRoots) || followed.contains(name) {
+        if followed.contains(name) {
             return true;
         }
         if followed.len() >= FILES {
@@ -61,9 +61,7 @@ pub fn secrets(certificate: CertificateReceiver, folder: PathBuf, revoked: Optio
             return false;
         }
         followed.insert(name.to_owned());
-        let files =
-            FileSecret { name: name.to_owned(), parsed, folder: folder.clone(), lists: lists.clone() };
-        tokio::spawn(files.follow(sender.clone()));
+        tokio::spawn(serve_files(name.to_owned(), files, lists.clone(), sender.clone()));
         true
     };
     Secrets { current, request: Arc::new(request) }
@@ -81,148 +79,119 @@ fn put(sender: &Sender, name: &str, secret: Bytes) {
     });
 }
 
-/// The revocation lists as they are now; `None` if there is no file.
-type Lists = watch::Receiver<Option<String>>;
+/// The revocation lists as they are now. If the file exists and cannot be read, the previous ones stay in use, because
+/// certificates would be accepted that were revoked.
+type Lists = Content<Option<String>>;
 
-/// Reads the file from time to time. One that cannot be read changes nothing, because certificates would be
-/// accepted that were revoked.
 fn revocation_lists(file: Option<PathBuf>) -> Lists {
     let Some(file) = file else { return watch::channel(None).1 };
     let read_lists = move || match fs::metadata(&file) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         _ => read(&file).map(Some),
     };
-    let first = read_lists().unwrap_or_else(|error| {
-        warn!(error, "certificate revocation lists not read");
-        None
-    });
-    let (sender, lists) = watch::channel(first);
-    tokio::spawn(async move {
-        let mut last_error = None;
-        while !sender.is_closed() {
-            sleep(INTERVAL).await;
-            match read_lists() {
-                Ok(found) => {
-                    last_error = None;
-                    if sender.send_if_modified(|lists| std::mem::replace(lists, found.clone()) != found) {
-                        info!(exists = found.is_some(), "certificate revocation lists changed");
-                    }
-                }
-                Err(error) => {
-                    if last_error.as_ref() != Some(&error) {
-                        warn!(error, "certificate revocation lists not read, keeping the previous ones");
-                    }
-                    last_error = Some(error);
-                }
-            }
-        }
-    });
-    lists
+    follow("certificate revocation lists".to_owned(), read_lists, |lists| Ok(lists.clone()))
+}
+
+/// Returns the lists that belong to CA certificates now.
+fn latest(lists: &mut Lists) -> Option<String> {
+    lists.borrow_and_update().as_deref().cloned().flatten()
 }
 
 /// Serves the certificate and the CA certificates of the mesh.
-async fn serve_workload(mut certificate: CertificateReceiver, mut lists: Lists, sender: Sender) {
+async fn serve_mesh(mut certificates: watch::Receiver<MeshCertificates>, mut lists: Lists, sender: Sender) {
     loop {
-        if let Some(issued) = certificate.borrow_and_update().clone() {
-            let roots = pem::roots([issued.roots.as_str()]);
-            let revoked = lists.borrow_and_update().clone();
+        let MeshCertificates { pair, roots } = certificates.borrow_and_update().clone();
+        let revoked = latest(&mut lists);
+        if let Some(roots) = roots {
             put(&sender, ROOTS, encode_roots(ROOTS, roots.as_bytes(), revoked.as_deref().map(str::as_bytes)));
-            put(
-                &sender,
-                WORKLOAD,
-                encode_certificate(WORKLOAD, issued.chain.as_bytes(), issued.key.as_bytes()),
-            );
+        }
+        if let Some(Pair { chain, key }) = pair {
+            put(&sender, WORKLOAD, encode_certificate(WORKLOAD, chain.as_bytes(), key.as_bytes()));
         }
         tokio::select! {
-            changed = certificate.changed() => if changed.is_err() { return },
+            changed = certificates.changed() => if changed.is_err() { return },
             Ok(()) = lists.changed() => {}
         }
     }
 }
 
-/// A secret from files.
-struct FileSecret {
-    name: String,
-    parsed: SecretName,
-    folder: PathBuf,
-    lists: Lists,
+/// The files of a secret.
+enum SecretFiles {
+    Roots(PathBuf),
+    /// The certificate with its chain, and its key.
+    Certificate([PathBuf; 2]),
+    SystemRoots,
 }
 
-impl FileSecret {
-    /// Reads the files from time to time. Content that cannot be used changes nothing.
-    async fn follow(self, sender: Sender) {
-        let (mut last, mut last_error) = (None, None);
-        loop {
-            let lists = self.lists.borrow().clone();
-            let found = self.texts().and_then(|texts| {
-                let content = (texts, lists);
-                if last.as_ref() == Some(&content) {
-                    return Ok(None);
-                }
-                let secret = self.encode(&content.0, content.1.as_deref())?;
-                last = Some(content);
-                Ok(Some(secret))
-            });
-            match found {
-                Ok(None) => {}
-                Ok(Some(secret)) => {
-                    last_error = None;
-                    info!(name = self.name, "secret read from files");
-                    put(&sender, &self.name, secret);
-                }
-                Err(error) => {
-                    if last_error.as_ref() != Some(&error) {
-                        warn!(name = self.name, error, "secret not read, keeping the previous one");
-                    }
-                    last_error = Some(error);
-                }
-            }
-            sleep(INTERVAL).await;
+/// Returns the files that a name stands for; `None` for the certificates of the mesh.
+fn files_of(name: &SecretName, folder: &Path) -> Option<SecretFiles> {
+    match name {
+        SecretName::Workload | SecretName::MeshRoots => None,
+        SecretName::SystemRoots => Some(SecretFiles::SystemRoots),
+        SecretName::FileRoots(file) => Some(SecretFiles::Roots(folder.join(file))),
+        SecretName::FileCertificate { certificate, key } => {
+            Some(SecretFiles::Certificate([certificate, key].map(|file| folder.join(file))))
         }
     }
+}
 
-    /// The texts of the files: one with CA certificates, or a certificate and its key.
-    fn texts(&self) -> Result<Vec<String>, String> {
-        let texts = |files: &[&str]| files.iter().map(|file| read(&self.folder.join(file))).collect();
-        match &self.parsed {
-            SecretName::FileRoots(file) => texts(&[file]),
-            SecretName::FileCertificate { certificate, key } => texts(&[certificate, key]),
-            SecretName::SystemRoots => {
+/// What the files of a secret contain; PEM texts.
+enum FileSecret {
+    Roots(String),
+    Certificate { chain: String, key: String },
+}
+
+/// Serves a secret from files.
+async fn serve_files(name: String, files: SecretFiles, mut lists: Lists, sender: Sender) {
+    let mut content = follow(name.clone(), move || files.read(), FileSecret::parse);
+    loop {
+        let (found, revoked) = (content.borrow_and_update().clone(), latest(&mut lists));
+        let secret = match found.as_deref() {
+            None => None,
+            Some(FileSecret::Certificate { chain, key }) => {
+                Some(encode_certificate(&name, chain.as_bytes(), key.as_bytes()))
+            }
+            Some(FileSecret::Roots(roots)) => {
+                Some(encode_roots(&name, roots.as_bytes(), revoked.as_deref().map(str::as_bytes)))
+            }
+        };
+        if let Some(secret) = secret {
+            put(&sender, &name, secret);
+        }
+        tokio::select! {
+            changed = content.changed() => if changed.is_err() { return },
+            Ok(()) = lists.changed() => {}
+        }
+    }
+}
+
+impl SecretFiles {
+    fn read(&self) -> Result<Vec<String>, String> {
+        match self {
+            Self::Roots(file) => Ok(vec![read(file)?]),
+            Self::Certificate(files) => files.iter().map(|file| read(file)).collect(),
+            Self::SystemRoots => {
                 let file = system_roots().ok_or("this system has no CA certificates at a known place")?;
                 Ok(vec![read(&file)?])
             }
-            SecretName::Workload | SecretName::MeshRoots => Err("not a secret from files".to_owned()),
-        }
-    }
-
-    fn encode(&self, texts: &[String], lists: Option<&str>) -> Result<Bytes, String> {
-        match texts {
-            [chain, key] => {
-                pem::check_pair(chain, key).map_err(|error| error.to_string())?;
-                Ok(encode_certificate(&self.name, chain.as_bytes(), key.as_bytes()))
-            }
-            roots => {
-                let valid: String = roots
-                    .iter()
-                    .flat_map(|text| pem::certificates(text))
-                    .flat_map(|text| [text, "\n"])
-                    .collect();
-                if valid.is_empty() {
-                    return Err("no PEM-encoded certificate".to_owned());
-                }
-                Ok(encode_roots(&self.name, valid.as_bytes(), lists.map(str::as_bytes)))
-            }
         }
     }
 }
 
-fn read(file: &Path) -> Result<String, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let found = fs::metadata(file).map_err(|error| wrong(&error))?;
-    if !found.is_file() || found.len() > SIZE_LIMIT {
-        return Err(wrong(&"not a regular file of at most 4 MiB"));
+impl FileSecret {
+    /// Checks the texts: one with CA certificates, or a certificate and its key.
+    fn parse(texts: &Vec<String>) -> Result<Self, String> {
+        if let [chain, key] = texts.as_slice() {
+            pem::check_pair(chain, key).map_err(|error| error.to_string())?;
+            return Ok(Self::Certificate { chain: chain.clone(), key: key.clone() });
+        }
+        let found = texts.iter().flat_map(|text| pem::certificates(text));
+        let roots: String = found.flat_map(|text| [text, "\n"]).collect();
+        if roots.is_empty() {
+            return Err("no PEM-encoded certificate".to_owned());
+        }
+        Ok(Self::Roots(roots))
     }
-    fs::read_to_string(file).map_err(|error| wrong(&error))
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use istio_certificates::renewal::{Due, Renewal, Schedule};
 use istio_certificates::request::SigningRequest;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::ca_client::CaClient;
+use crate::metrics::SigningMetrics;
 use crate::stored::StoredCertificate;
 
 /// How often the clock is compared with the time of the renewal: it may be set, and a machine may sleep.
@@ -35,7 +36,11 @@ pub struct CertificateConfig {
 pub type CertificateReceiver = watch::Receiver<Option<Arc<Issued>>>;
 
 /// Starts the task that requests certificates. Must be called in a runtime.
-pub fn start(config: CertificateConfig, mut random: fastrand::Rng) -> (CertificateReceiver, JoinHandle<()>) {
+pub fn start(
+    config: CertificateConfig,
+    metrics: Arc<SigningMetrics>,
+    mut random: fastrand::Rng,
+) -> (CertificateReceiver, JoinHandle<()>) {
     let stored = StoredCertificate::new(config.state_dir.clone(), &config.identity);
     let renewal = Renewal::new(config.schedule, stored.load(), now(), random.f64());
     let first = renewal.certificate(now()).cloned().map(Arc::new);
@@ -43,12 +48,13 @@ pub fn start(config: CertificateConfig, mut random: fastrand::Rng) -> (Certifica
         info!(remaining = ?remaining(first), "stored certificate in use");
     }
     let (sender, receiver) = watch::channel(first);
-    let task = Task { config, stored, renewal, random, sender, last_error: None };
+    let task = Task { config, metrics, stored, renewal, random, sender, last_error: None };
     (receiver, tokio::spawn(task.run()))
 }
 
 struct Task {
     config: CertificateConfig,
+    metrics: Arc<SigningMetrics>,
     stored: StoredCertificate,
     renewal: Renewal,
     random: fastrand::Rng,
@@ -109,7 +115,10 @@ impl Task {
         // RSA keys take long.
         let made = spawn_blocking(move || SigningRequest::new(&identity, key)).await;
         let made = made.map_err(|error| error.to_string())?.map_err(|error| format!("no key: {error}"))?;
-        let chain = ca.sign(&made.request, self.random.fork()).await?;
+        let begun = Instant::now();
+        let signed = ca.sign(&made.request, self.random.fork()).await;
+        self.metrics.requested(signed.is_ok(), begun.elapsed());
+        let chain = signed?;
         Issued::new(&chain, made.key, now()).map_err(|error| error.to_string())
     }
 }

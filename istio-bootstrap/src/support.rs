@@ -24,21 +24,22 @@ impl fmt::Display for Unsupported {
 impl std::error::Error for Unsupported {}
 
 /// Variables that must not be true.
-const SWITCHES: [(&str, &str); 4] = [
-    ("PROXY_CONFIG_XDS_AGENT", "the trust bundle of istiod is not read"),
-    ("FILE_MOUNTED_CERTS", "certificates are requested from the CA of istiod only"),
+const SWITCHES: [(&str, &str); 2] = [
     ("DISABLE_ENVOY", "there is no agent without Envoy"),
     ("ISTIO_ENVOY_ENABLE_CORE_DUMP", "core dumps are not enabled"),
 ];
 /// Variables that must be absent, empty or have one of these values.
-const VALUES: [(&str, &[&str], &str); 7] = [
+const VALUES: [(&str, &[&str], &str); 6] = [
     ("CA_PROVIDER", &["Citadel"], "only the CA of istiod is supported"),
     ("CREDENTIAL_FETCHER_TYPE", &["JWT"], "only tokens of Kubernetes are supported"),
+    ("XDS_AUTH_PROVIDER", &[], "only tokens of Kubernetes are supported"),
     ("COMPLIANCE_POLICY", &[], "the cryptography of this agent is not restricted"),
     ("WORKLOAD_IDENTITY_SOCKET_FILE", &["socket"], "certificates of another SDS server are not supported"),
-    ("PROV_CERT", &[], "client certificates towards istiod are not supported"),
-    ("OUTPUT_CERTS", &[], "certificates are not written to files"),
-    ("PILOT_CERT_PROVIDER", &["istiod", "kubernetes"], "only the CA certificate of istiod is supported"),
+    (
+        "PILOT_CERT_PROVIDER",
+        &["istiod", "kubernetes", "custom"],
+        "only CA certificates from files are supported",
+    ),
 ];
 
 /// Returns the first setting that only Istio's agent supports. `variable` returns the value of a variable.
@@ -64,6 +65,13 @@ pub fn unsupported<'a>(
         if !value.is_empty() && !supported.contains(&value) {
             return of(format!("{name} = {value}"), why);
         }
+    }
+    let has_client = variable("PROV_CERT").is_some_and(|folder| !folder.is_empty());
+    if has_client && variable("FILE_MOUNTED_CERTS").and_then(parse_bool) == Some(true) {
+        return of(
+            "FILE_MOUNTED_CERTS = true".to_owned(),
+            "Istio's agent refuses it together with PROV_CERT",
+        );
     }
     let ca = variable("CA_ADDR").filter(|address| !address.is_empty());
     let ca = ca.unwrap_or_else(|| config.text("discoveryAddress"));

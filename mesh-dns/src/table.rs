@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
+use serde_json::{Value, json};
 use xds::{Malformed, fields};
 
 use crate::message::is_name;
@@ -113,6 +114,17 @@ impl Table {
 
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
+    }
+
+    /// Describes the table in the format of a `NameTable` as JSON, with the names that are derived from others.
+    pub fn to_json(&self) -> Value {
+        let ips = |Addresses { v4, v6 }: &Addresses| {
+            let v4 = v4.iter().map(ToString::to_string);
+            v4.chain(v6.iter().map(ToString::to_string)).collect::<Vec<_>>()
+        };
+        let hosts: BTreeMap<&str, Value> =
+            self.hosts.iter().map(|(name, found)| (name.as_str(), json!({"ips": ips(found)}))).collect();
+        json!({ "table": hosts })
     }
 
     /// Looks up a name in lower case, or the wildcard that it matches.

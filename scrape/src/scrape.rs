@@ -129,6 +129,7 @@ impl Scraper {
         let Ok(slot) = self.slots.admit_fairly(client) else {
             return unavailable("too many scrapes are in progress\n");
         };
+        self.metrics.scraped.total.inc();
         let (timeout, reader) = (timeout(headers), Reader::of(headers));
         let sources = self.spawn_sources(query, reader, Instant::now() + timeout);
         let (chunks, body) = Body::chunks(CHUNKS);
@@ -264,6 +265,11 @@ impl Scraper {
         self.metrics.scrape(name, outcome);
         debug!(source = name, target, outcome, seconds = took.as_secs_f64(), "scraped");
         if result.is_err() {
+            let failures = &self.metrics.scraped;
+            match *name {
+                "envoy" => failures.envoy_failures.inc(),
+                _ => failures.application_failures.inc(),
+            };
             self.warn_limited(&format!("{name} {target}"), |times| {
                 warn!(source = name, target, outcome, times, "metrics source missing or truncated");
             });

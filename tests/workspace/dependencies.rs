@@ -21,7 +21,17 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("istio-bootstrap", &["probe"]),
     (
         "istio-agent",
-        &["agent-output", "istio-bootstrap", "istio-certificates", "mesh-dns", "serving", "xds-client"],
+        &[
+            "agent-output",
+            "agent-state",
+            "istio-bootstrap",
+            "istio-certificates",
+            "mesh-dns",
+            "probe",
+            "serving",
+            "xds",
+            "xds-client",
+        ],
     ),
     ("istio-certificates", &["pacing", "xds"]),
     ("mesh-dns", &["xds"]),

@@ -27,6 +27,7 @@ use serving::page::Table;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use workload_health::WorkloadProbe;
 pub use workload_health::reporter::HealthStatus;
 
 use agent_state::awaited_pids::AwaitedPids;
@@ -106,12 +107,23 @@ impl HealthHandle {
 pub struct HealthConfig {
     /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
     pub group: Option<WorkloadGroupFile>,
+    /// A probe that does not change; set only without `group`.
+    pub probe: Option<WorkloadProbe>,
+    /// False if nobody learns of the health, so that its changes are not logged.
+    pub is_reported: bool,
     pub target: TargetRules,
     pub rules: LocalRules,
     /// True if the workload is healthy only while Envoy is ready.
     pub envoy_readiness: bool,
     /// Environment of exec probes: names and values.
     pub exec_environment: Vec<(&'static str, OsString)>,
+}
+
+impl HealthConfig {
+    /// Returns true if there is a probe, or a file that may get one.
+    pub fn has_probe(&self) -> bool {
+        self.group.is_some() || self.probe.is_some()
+    }
 }
 
 /// Which addresses a probe may connect to, and from which source address.
@@ -140,7 +152,7 @@ pub fn start(
     awaited_pids: AwaitedPids,
     metrics: Arc<Metrics>,
 ) -> (HealthHandle, JoinHandle<()>) {
-    let HealthConfig { group, target, rules, envoy_readiness, exec_environment } = config;
+    let HealthConfig { group, probe, is_reported, target, rules, envoy_readiness, exec_environment } = config;
     let prober = Prober::new(target, exec_environment, awaited_pids);
     let run_probe = move |probe: Arc<workload_health::WorkloadProbe>| {
         let prober = prober.clone();
@@ -154,8 +166,12 @@ pub fn start(
         (envoy_readiness && !snapshot.is_ready()).then(|| reasons.join(", "))
     };
     let (push, pushes) = mpsc::channel(PUSH_QUEUE);
-    let probe_loop =
-        ProbeLoop::new(run_probe, not_ready, ProbeSource::new(group, rules), pushes, phases, metrics);
+    let source = match probe {
+        Some(probe) => ProbeSource::fixed(probe, rules),
+        None => ProbeSource::new(group, rules),
+    };
+    let mut probe_loop = ProbeLoop::new(run_probe, not_ready, source, pushes, phases, metrics);
+    probe_loop.publisher.is_logged = is_reported;
     let health = HealthHandle {
         snapshots: probe_loop.publisher.subscribe(),
         pushes: push,

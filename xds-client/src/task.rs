@@ -156,7 +156,10 @@ impl ClientTask {
         tokio::select! {
             Some(stream) = streams.recv() => Some(self.replace_envoy(stream)),
             request = next_request(&mut self.envoy), if reads_envoy => Some(match request {
-                Ok(message) => Input::EnvoyRequest(message),
+                Ok(message) => {
+                    self.context.metrics.vm.streams.requests.inc();
+                    Input::EnvoyRequest(message)
+                }
                 Err(status) => self.envoy_closed(&status),
             }),
             permit = reserve(envoy_responses), if !self.to_envoy.is_empty() => {
@@ -211,6 +214,7 @@ impl ClientTask {
 
     fn envoy_closed(&mut self, status: &Status) -> Input {
         info!(reason = printable(status.message()), "xDS stream of Envoy ended");
+        self.context.metrics.vm.streams.envoy_terminations.inc();
         self.drop_envoy();
         Input::EnvoyClosed
     }
@@ -240,8 +244,15 @@ impl ClientTask {
                 self.upstream.open(connection, self.proxy.variant(), limits);
                 Some(Input::UpstreamOpened { node: self.health.node(), server })
             }
-            UpstreamEvent::Response(message) => Some(Input::UpstreamResponse(message)),
+            UpstreamEvent::Response(message) => {
+                metrics.vm.streams.responses.inc();
+                Some(Input::UpstreamResponse(message))
+            }
             UpstreamEvent::Closed { is_rejected, reason } => {
+                match &self.upstream {
+                    UpstreamHandle::Connecting(_) => metrics.vm.streams.connection_failures.inc(),
+                    _ => metrics.vm.streams.connection_terminations.inc(),
+                };
                 match &self.upstream {
                     UpstreamHandle::Connecting(_) => metrics.vm.reports.connect("failed"),
                     _ if is_rejected => metrics.vm.reports.connect("refused"),

@@ -1,10 +1,12 @@
 //! TLS towards a discovery server: a rustls client configuration made of PEM files.
 
+mod resolver;
 mod verifier;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use resolver::FileResolver;
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{DnsName, ServerName};
@@ -59,6 +61,9 @@ pub struct ClientFiles {
     pub cert: PathBuf,
     /// PEM file with the client certificate's private key.
     pub key: PathBuf,
+    /// True if a token authenticates the agent as long as there is no valid certificate in these files, which are
+    /// then read at each handshake.
+    pub is_optional: bool,
 }
 
 /// CA, and the client certificate with its key.
@@ -66,6 +71,8 @@ pub struct ClientFiles {
 pub struct TlsContent {
     ca: Pem,
     client: Option<[Pem; 2]>,
+    /// Files that are read at each handshake.
+    optional: Option<ClientFiles>,
 }
 
 impl TlsFiles {
@@ -75,11 +82,14 @@ impl TlsFiles {
     pub fn read(&self) -> Result<TlsContent, TlsError> {
         let [ca_name, cert_name, key_name] = self.names;
         let ca = Pem::read(ca_name, &self.ca)?;
-        let client = |ClientFiles { cert, key }: &ClientFiles| {
+        let client = |ClientFiles { cert, key, .. }: &ClientFiles| {
             Ok([Pem::read(cert_name, cert)?, Pem::read(key_name, key)?])
         };
-        let client = self.client.as_ref().map(client).transpose()?;
-        Ok(TlsContent { ca, client })
+        let (optional, required): (Option<_>, Option<_>) = match &self.client {
+            Some(files) if files.is_optional => (Some(files.clone()), None),
+            files => (None, files.as_ref()),
+        };
+        Ok(TlsContent { ca, client: required.map(client).transpose()?, optional })
     }
 }
 
@@ -103,7 +113,7 @@ impl TlsContent {
     /// Builds a client configuration that accepts servers with the given name, over TLS 1.2 or 1.3
     /// and with HTTP/2 as the only ALPN protocol.
     pub fn client(&self, san: &San) -> Result<Arc<ClientConfig>, TlsError> {
-        let Self { ca, client } = self;
+        let Self { ca, client, optional } = self;
         let roots = ca.roots()?;
         let rejected = |error| TlsError::rejected(client.as_ref().map_or(ca, |[cert, _]| cert), error);
         let provider: Arc<CryptoProvider> = rustls::crypto::aws_lc_rs::default_provider().into();
@@ -116,11 +126,12 @@ impl TlsContent {
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(UriVerifier::new(roots, uri.clone(), provider))),
         };
-        let mut config = match client {
-            Some([cert, key]) => {
+        let mut config = match (client, optional) {
+            (Some([cert, key]), _) => {
                 builder.with_client_auth_cert(cert.certificates()?, key.key()?).map_err(rejected)?
             }
-            None => builder.with_no_client_auth(),
+            (None, Some(files)) => builder.with_client_cert_resolver(Arc::new(FileResolver(files.clone()))),
+            (None, None) => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Arc::new(config))

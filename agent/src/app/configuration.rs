@@ -54,7 +54,7 @@ pub(super) fn rows(config: &RunConfig) -> Configuration {
             },
         );
     }
-    add("readiness port", config.readiness_port().map_or("off".to_owned(), |address| address.to_string()));
+    add("readiness port", config.ready_address.to_string());
     add("stats port", config.stats_address.map_or("off".to_owned(), |address| address.to_string()));
     add("local port", config.local_address.to_string());
     add("Envoy's admin interface", config.admin.to_string());

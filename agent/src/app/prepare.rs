@@ -113,7 +113,7 @@ pub(super) async fn end_leftover(config: &RunConfig) -> Result<Option<PathBuf>, 
     let name = match is_exclusive {
         true => "envoy-process.json".to_owned(),
         false => {
-            let port = config.readiness_port().map_or_else(String::new, |address| address.to_string());
+            let port = config.ready_address;
             format!("envoy-process-{port}.json")
         }
     };

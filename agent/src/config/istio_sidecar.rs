@@ -1,9 +1,11 @@
 //! The configuration of a sidecar that Istio's injector has configured.
 
+mod certificates;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
@@ -11,7 +13,6 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use istio_agent::ca_client::CaClient;
 use istio_agent::contract::{Contract, NotOurs};
 use istio_agent::dns::DnsConfig;
-use istio_agent::secrets::system_roots;
 use istio_agent::workload_certificate::CertificateConfig;
 use istio_bootstrap::parameters::localhost;
 use istio_bootstrap::support::Unsupported;
@@ -21,8 +22,9 @@ use istio_certificates::renewal::Schedule;
 use mesh_dns::resolv_conf;
 use mesh_dns::table::Place;
 use readiness::listeners::DrainScope;
+use workload_health::WorkloadProbe;
+use workload_prober::source::LocalRules;
 use xds::{Node, Variant};
-use xds_client::tls::TlsFiles;
 use xds_client::token::TokenFile;
 use xds_client::{DiscoveryConfig, DiscoveryServer, ProxyConfig};
 
@@ -37,13 +39,10 @@ const STATE: &str = "app-health";
 const ADS_SOCKET: &str = "XDS";
 const SDS_SOCKET: &str = "./var/run/secrets/workload-spiffe-uds/socket";
 const TOKEN: &str = "./var/run/secrets/tokens/istio-token";
-const ROOTS: &str = "./var/run/secrets/istio/root-cert.pem";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The port of the servers of the system.
 const DNS_PORT: u16 = 53;
 const REVOKED: &str = "/var/run/secrets/istio/crl/ca-crl.pem";
-/// The value of `XDS_ROOT_CA` and `CA_ROOT_CA` for the CA certificates of the operating system.
-const SYSTEM: &str = "SYSTEM";
 /// The name that istiod's certificate has if the address of istiod is this machine.
 const ISTIOD: &str = "istiod.istio-system.svc";
 /// How old the configuration may be that is served while istiod is away.
@@ -51,6 +50,12 @@ const CACHE_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum size of a response of istiod in bytes. In the incremental variant, too, the first one has all
 /// clusters or endpoints of the mesh.
 const RESPONSE_LIMIT: usize = 512 << 20;
+/// The port of Envoy on which kubelet asks for readiness.
+const READY_PORT: u16 = 15021;
+/// How often a report of health is sent again, because istiod confirms none.
+const ISTIO_HEARTBEAT: Duration = Duration::from_secs(300);
+/// How long the last report of health may take.
+const FINAL_REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long connections may stay open after SIGTERM with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.
 const LONGEST_DRAIN: Duration = Duration::from_secs(3600);
 
@@ -69,8 +74,7 @@ impl RunConfig {
             why: "the status port cannot be switched off",
         })?;
         let (minimum, deadline) = drain(contract)?;
-        let is_on = |name: &str| contract.variable(name).and_then(probe::go::parse_bool) == Some(true);
-        let local_target = is_on("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION");
+        let local_target = contract.is_on("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION");
         let mut words: Vec<String> = vec!["app-health-agent".to_owned(), "run".to_owned()];
         let mut flag = |name: &str, value: String| words.push(format!("--{name}={value}"));
         flag("probes", "agent".to_owned());
@@ -82,7 +86,11 @@ impl RunConfig {
         flag("envoy-config", contract.bootstrap_file.display().to_string());
         flag("envoy", path(config.text("binaryPath")).display().to_string());
         flag("dynamic", "on".to_owned());
-        flag("data-path", "off".to_owned());
+        let ready_port = contract.variable("ENVOY_STATUS_PORT").and_then(|port| port.parse().ok());
+        let ready_port: u16 = ready_port.unwrap_or(READY_PORT);
+        // Envoy answers whatever it is asked there.
+        let data_path = SocketAddr::new(localhost(&contract.sources), ready_port);
+        flag("data-path", format!("http://{data_path}"));
         flag("drain-deadline-seconds", deadline.as_secs().max(1).to_string());
         flag("drain-seconds", minimum.as_secs().to_string());
         flag("log-level", log_level(&contract.command.log_output_level).to_owned());
@@ -99,9 +107,12 @@ impl RunConfig {
         let parsed = Args::try_parse_from(&words).map_err(|error| invalid(&error))?;
         let Command::Run(args) = parsed.command else { return Err(invalid(&"not the command run")) };
         let mut run = Self::on(*args, environment, &Machine::here()).map_err(|failure| invalid(&failure))?;
-        run.ready_address = None;
+        // Envoy serves port 15021, and asks the status port.
+        run.ready_address.set_port(status_port.get());
+        run.has_ready_listener = false;
+        run.requires_data_path = false;
         run.drain.scope = DrainScope::Sidecar;
-        let has_local_metrics = is_on("METRICS_LOCALHOST_ACCESS_ONLY");
+        let has_local_metrics = contract.is_on("METRICS_LOCALHOST_ACCESS_ONLY");
         if let Some(probes) = &mut run.probes {
             probes.istio_metrics = Some(has_local_metrics);
         }
@@ -111,8 +122,11 @@ impl RunConfig {
             let workers = config.concurrency().and_then(|workers| u32::try_from(workers).ok());
             envoy.concurrency = workers.unwrap_or_default();
         }
-        let (discovery, istio) = (discovery(contract)?, istio(contract, &state_dir)?);
-        run.vm.discovery = Some(discovery);
+        let probe = readiness_probe(contract, &run.vm.health.rules)?;
+        run.vm.discovery = Some(discovery(contract, probe.is_some())?);
+        let istio = istio(contract, &state_dir)?;
+        run.vm.health.is_reported = probe.is_some();
+        run.vm.health.probe = probe;
         run.vm.proxy = Some(ProxyConfig {
             sockets: vec![path(config.text("configPath")).join(ADS_SOCKET), path(SDS_SOCKET)],
             state_dir,
@@ -125,8 +139,7 @@ impl RunConfig {
 
 /// The shortest and the longest time from SIGTERM to the end of Envoy.
 fn drain(contract: &Contract) -> Result<(Duration, Duration), NotOurs> {
-    let after_zero = contract.variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS").and_then(probe::go::parse_bool);
-    if after_zero == Some(true) {
+    if contract.is_on("EXIT_ON_ZERO_ACTIVE_CONNECTIONS") {
         let minimum =
             contract.variable("MINIMUM_DRAIN_DURATION").map_or(Some(Duration::from_secs(5)), go_duration);
         let minimum = minimum.ok_or_else(|| {
@@ -159,19 +172,6 @@ fn server(setting: &str, address: &str, san: Option<&str>) -> Result<DiscoverySe
         .ok_or_else(|| NotOurs::Invalid(format!("{setting} = {address}: must be HOST:PORT")))
 }
 
-/// The file with the CA certificates of a connection, which a variable can name.
-fn roots(contract: &Contract, variable: &str) -> Result<PathBuf, NotOurs> {
-    match contract.variable(variable) {
-        Some(SYSTEM) => system_roots().ok_or_else(|| {
-            NotOurs::Invalid(format!(
-                "{variable} = {SYSTEM}: this system has no CA certificates at a known place"
-            ))
-        }),
-        Some(file) => Ok(contract.path(file)),
-        None => Ok(contract.path(ROOTS)),
-    }
-}
-
 fn token(contract: &Contract) -> TokenFile {
     TokenFile { name: "the token of the service account", path: contract.path(TOKEN), is_optional: true }
 }
@@ -197,27 +197,22 @@ fn headers(contract: &Contract, prefix: &str) -> Result<HeaderMap, NotOurs> {
     .collect()
 }
 
-fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
+fn discovery(contract: &Contract, reports_health: bool) -> Result<DiscoveryConfig, NotOurs> {
     let address = contract.config.text("discoveryAddress");
     let san = contract.variable("ISTIOD_SAN");
     let is_plaintext = contract.config.text("controlPlaneAuthPolicy") == "NONE";
-    let names = ["the CA certificate of istiod"; 3];
-    let tls = match is_plaintext {
-        true => None,
-        false => Some(TlsFiles { names, ca: roots(contract, "XDS_ROOT_CA")?, client: None }),
-    };
     Ok(DiscoveryConfig {
         servers: vec![server("discoveryAddress", address, san)?],
-        tls,
+        tls: if is_plaintext { None } else { Some(certificates::discovery_tls(contract)?) },
         token: Some(token(contract)),
         headers: headers(contract, "XDS_HEADER_")?,
         variant: Variant::Delta,
         // Envoy's own node is complete.
         node: Node { id: contract.node.id.clone(), ..Node::default() },
-        reports_health: false,
+        reports_health,
         heartbeat: Duration::from_secs(3600),
-        istio_heartbeat: None,
-        final_report_timeout: Duration::ZERO,
+        istio_heartbeat: reports_health.then_some(ISTIO_HEARTBEAT),
+        final_report_timeout: if reports_health { FINAL_REPORT_TIMEOUT } else { Duration::ZERO },
         own: Vec::new(),
         response_limit: RESPONSE_LIMIT,
         refuses_remote_wasm: true,
@@ -225,46 +220,68 @@ fn discovery(contract: &Contract) -> Result<DiscoveryConfig, NotOurs> {
 }
 
 fn istio(contract: &Contract, state_dir: &Path) -> Result<IstioConfig, NotOurs> {
+    let mounted = certificates::mounted(contract);
+    let lists = contract.variable("PILOT_ENABLE_CA_CRL").and_then(probe::go::parse_bool).unwrap_or(true);
+    let requested = match mounted.is_complete() {
+        true => None,
+        false => Some(requested_certificate(contract, state_dir)?),
+    };
+    Ok(IstioConfig {
+        dns: dns(contract)?,
+        folder: contract.folder.clone(),
+        revoked: lists.then(|| REVOKED.into()),
+        requested,
+        mounted,
+        output: certificates::output(contract),
+        has_trust_bundle: contract.is_on("PROXY_CONFIG_XDS_AGENT"),
+    })
+}
+
+/// The certificate that is requested from the CA of istiod.
+fn requested_certificate(contract: &Contract, state_dir: &Path) -> Result<CertificateConfig, NotOurs> {
     let variable = |name: &str| contract.variable(name);
     let (address, san) = match variable("CA_ADDR") {
         Some(address) => (address, None),
         None => (contract.config.text("discoveryAddress"), variable("ISTIOD_SAN")),
     };
-    let server = server("CA_ADDR", address, san)?;
     let is_plaintext = address.ends_with(":15010");
     let text = |name: &str, default: &str| variable(name).unwrap_or(default).to_owned();
     let lifetime = variable("SECRET_TTL").and_then(go_duration).unwrap_or(Duration::from_secs(24 * 3600));
-    let lists = variable("PILOT_ENABLE_CA_CRL").and_then(probe::go::parse_bool).unwrap_or(true);
-    Ok(IstioConfig {
-        dns: dns(contract)?,
-        folder: contract.folder.clone(),
-        revoked: lists.then(|| REVOKED.into()),
-        certificate: CertificateConfig {
-            identity: WorkloadIdentity {
-                trust_domain: text("TRUST_DOMAIN", "cluster.local"),
-                namespace: text("POD_NAMESPACE", ""),
-                service_account: text("SERVICE_ACCOUNT", ""),
-            },
-            key: KeyKind::from_variables(variable).map_err(|error| NotOurs::Invalid(error.to_string()))?,
-            schedule: Schedule::from_variables(variable),
-            ca: CaClient {
-                server,
-                roots: if is_plaintext { None } else { Some(roots(contract, "CA_ROOT_CA")?) },
-                token: token(contract),
-                headers: headers(contract, "CA_HEADER_")?,
-                signer: text("ISTIO_META_CERT_SIGNER", ""),
-                lifetime,
-            },
-            state_dir: state_dir.to_owned(),
+    Ok(CertificateConfig {
+        identity: WorkloadIdentity {
+            trust_domain: text("TRUST_DOMAIN", "cluster.local"),
+            namespace: text("POD_NAMESPACE", ""),
+            service_account: text("SERVICE_ACCOUNT", ""),
         },
+        key: KeyKind::from_variables(variable).map_err(|error| NotOurs::Invalid(error.to_string()))?,
+        schedule: Schedule::from_variables(variable),
+        ca: CaClient {
+            server: server("CA_ADDR", address, san)?,
+            tls: if is_plaintext { None } else { Some(certificates::ca_tls(contract)?) },
+            token: token(contract),
+            headers: headers(contract, "CA_HEADER_")?,
+            signer: text("ISTIO_META_CERT_SIGNER", ""),
+            lifetime,
+        },
+        state_dir: state_dir.to_owned(),
     })
+}
+
+/// The probe of the workload, on a virtual machine, where no kubelet probes it.
+fn readiness_probe(contract: &Contract, rules: &LocalRules) -> Result<Option<WorkloadProbe>, NotOurs> {
+    let Some(probe) = contract.config.get("readinessProbe").filter(|probe| !probe.is_null()) else {
+        return Ok(None);
+    };
+    let invalid = |error: String| NotOurs::Invalid(format!("readinessProbe: {error}"));
+    let checked = WorkloadProbe::parse(probe).map_err(|errors| invalid(errors.join("; ")))?;
+    rules.check(&checked.value).map_err(invalid)?;
+    Ok(Some(checked.value))
 }
 
 /// The DNS proxy, if the Pod's queries are captured, or if it is wanted otherwise.
 fn dns(contract: &Contract) -> Result<Option<DnsConfig>, NotOurs> {
     const ADDRESS: &str = "DNS_PROXY_ADDR";
-    let is_on = |name: &str| contract.variable(name).and_then(probe::go::parse_bool).unwrap_or(false);
-    if !is_on("ISTIO_META_DNS_CAPTURE") && !is_on("ISTIO_META_ENABLE_DNS_SERVER") {
+    if !contract.is_on("ISTIO_META_DNS_CAPTURE") && !contract.is_on("ISTIO_META_ENABLE_DNS_SERVER") {
         return Ok(None);
     }
     let invalid = |text: String| NotOurs::Invalid(text);
@@ -297,7 +314,7 @@ fn dns(contract: &Contract) -> Result<Option<DnsConfig>, NotOurs> {
         addresses: hosts.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
         servers: system.servers.iter().map(|ip| SocketAddr::new(*ip, DNS_PORT)).collect(),
         timeout: timeout.unwrap_or(Duration::from_secs(5)),
-        is_parallel: is_on("DNS_FORWARD_PARALLEL"),
+        is_parallel: contract.is_on("DNS_FORWARD_PARALLEL"),
         place: Place::new(namespace, &contract.sources.domain, system.search.first().map(String::as_str)),
     }))
 }

@@ -48,8 +48,10 @@ const CONCURRENCY: u32 = 2;
 
 #[derive(Debug)]
 pub struct RunConfig {
-    /// Address of the readiness server; `None` if readiness is served on the probes' port only.
-    pub ready_address: Option<SocketAddr>,
+    /// Where kubelet asks for readiness.
+    pub ready_address: SocketAddr,
+    /// False if the readiness server is on the probes' port only.
+    pub has_ready_listener: bool,
     /// Address of the server of Envoy's metrics; `None` if it is disabled, or if the agent does not render
     /// Envoy's configuration.
     pub stats_address: Option<SocketAddr>,
@@ -65,6 +67,8 @@ pub struct RunConfig {
     pub admin: LocalAddress,
     /// URL of the data-path check; `None` disables it.
     pub data_path: Option<HttpUrl>,
+    /// False if the data-path check only tells an Envoy that hangs, and is no condition of readiness.
+    pub requires_data_path: bool,
     /// Whether clusters and listeners come over xDS.
     pub dynamic: Dynamic,
     /// Initial timeout of an admin request.
@@ -216,13 +220,15 @@ impl RunConfig {
             })
         };
         Ok(Self {
-            ready_address: Some(ready_address),
+            ready_address,
+            has_ready_listener: true,
             stats_address,
             local_address,
             local_group,
             state_dir,
             admin,
             data_path: data_path_url(data_path, probe_address, probes.is_some()),
+            requires_data_path: true,
             probes,
             dynamic,
             admin_timeout: Duration::from_secs(admin_timeout_seconds.into()),
@@ -242,11 +248,6 @@ impl RunConfig {
 }
 
 impl RunConfig {
-    /// Returns the address of the port that kubelet asks for readiness; there is always one.
-    pub fn readiness_port(&self) -> Option<SocketAddr> {
-        self.ready_address.or(self.probes.as_ref().map(|probes| probes.address))
-    }
-
     /// Returns which form of the filter is rendered; `None` if the agent does not render Envoy's
     /// configuration.
     pub fn filter_choice(&self) -> Option<FilterChoice> {

@@ -81,7 +81,7 @@ async fn proxy(servers: &[&Upstream], has_table: bool, is_parallel: bool) -> Soc
         }
     };
     let address = listeners.udp[0].local_addr().unwrap();
-    let (own, table, _) = start(config, listeners, fastrand::Rng::with_seed(7));
+    let (own, table, _) = start(config, listeners, Arc::default(), fastrand::Rng::with_seed(7));
     assert!(table.borrow().is_none());
     if has_table {
         (own.accept)(&Bytes::from_static(TABLE)).unwrap();

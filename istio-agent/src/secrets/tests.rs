@@ -1,7 +1,6 @@
 use std::os::unix::fs::symlink;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use istio_certificates::issued::Issued;
 use tokio::time::timeout;
 
 use super::*;
@@ -45,7 +44,7 @@ fn publish(volume: &Path, version: &str, files: &[(&str, &str)]) {
 #[tokio::test]
 async fn files_are_followed_through_the_swaps_of_kubelet() {
     let folder = folder("swaps");
-    let mut secrets = secrets(watch::channel(None).1, folder.clone(), None);
+    let mut secrets = secrets(watch::channel(MeshCertificates::default()).1, folder.clone(), None);
     let (roots, pair) = ("file-root:ca.pem", "file-cert:tls.crt~tls.key");
     assert!((secrets.request)(roots) && (secrets.request)(pair));
     for version in ["..1", "..2", "..3"] {
@@ -69,15 +68,10 @@ async fn revocation_lists_belong_to_all_roots() {
     let (chain, key) = issue();
     fs::write(folder.join("ca.pem"), &chain).unwrap();
     fs::write(&lists, "the first list").unwrap();
-    let issued = Issued {
-        chain: chain.clone(),
-        key: key.clone(),
-        roots: chain.clone(),
-        created: UNIX_EPOCH,
-        not_after: UNIX_EPOCH,
-    };
-    let (sender, certificate) = watch::channel(Some(Arc::new(issued)));
-    let mut secrets = secrets(certificate, folder, Some(lists.clone()));
+    let pair = Pair { chain: chain.clone(), key: key.clone() };
+    let (sender, certificates) =
+        watch::channel(MeshCertificates { pair: Some(pair), roots: Some(chain.clone()) });
+    let mut secrets = secrets(certificates, folder, Some(lists.clone()));
     let file = "file-root:ca.pem";
     assert!((secrets.request)(file) && (secrets.request)(ROOTS) && (secrets.request)(WORKLOAD));
     for list in ["the first list", "another list"] {
@@ -90,15 +84,13 @@ async fn revocation_lists_belong_to_all_roots() {
     fs::remove_file(&lists).unwrap();
     fs::create_dir(&lists).unwrap();
     let (next, _) = issue();
-    sender.send_modify(|issued| {
-        *issued = issued.take().map(|issued| Arc::new(Issued { roots: next.clone(), ..(*issued).clone() }));
-    });
+    sender.send_modify(|certificates| certificates.roots = Some(next.clone()));
     until(&mut secrets, ROOTS, &[next.trim(), "another list"]).await;
 }
 
 #[tokio::test]
 async fn unknown_names_are_refused() {
-    let secrets = secrets(watch::channel(None).1, folder("names"), None);
+    let secrets = secrets(watch::channel(MeshCertificates::default()).1, folder("names"), None);
     for name in ["kubernetes://gateway", "", "file-cert:only-one"] {
         assert!(!(secrets.request)(name), "{name}");
     }

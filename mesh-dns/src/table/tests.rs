@@ -92,3 +92,12 @@ fn damaged_tables_are_refused() {
     assert!(Table::parse(&Bytes::from_static(b"\x08\x05"), &place).is_err());
     assert!(Table::parse(&Bytes::new(), &place).unwrap().is_empty());
 }
+
+#[test]
+fn the_table_is_shown_with_derived_names() {
+    let shown = table(None).to_json();
+    let names = shown["table"].as_object().unwrap();
+    assert_eq!(names["web"], json!({"ips": ["10.0.0.1", "fd00::1"]}));
+    assert_eq!(names["api.example.com"], json!({"ips": ["192.0.2.1"]}));
+    assert!(!names.contains_key("db") && !names.contains_key("broken.example"));
+}

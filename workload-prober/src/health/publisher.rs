@@ -18,6 +18,8 @@ pub(super) struct Publisher {
     metrics: Arc<Metrics>,
     /// The agent's start, from which the times of a snapshot count.
     started: Instant,
+    /// False if changes of the health are not logged.
+    pub(super) is_logged: bool,
     /// Text of the failure that was logged last.
     last_logged_failure: Option<String>,
     snapshots: watch::Sender<HealthSnapshot>,
@@ -35,7 +37,13 @@ impl Publisher {
             verdict_due: None,
         };
         let snapshot = HealthSnapshot { status, probe: None, history: History::default() };
-        Self { metrics, started, last_logged_failure: None, snapshots: watch::Sender::new(snapshot) }
+        Self {
+            metrics,
+            started,
+            is_logged: true,
+            last_logged_failure: None,
+            snapshots: watch::Sender::new(snapshot),
+        }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
@@ -57,7 +65,8 @@ impl Publisher {
         let shown = probe.map(redacted);
         match &shown {
             Some(probe) => info!(%probe, source = source.as_str(), "probe configured"),
-            None => info!(source = source.as_str(), "no probe configured"),
+            None if self.is_logged => info!(source = source.as_str(), "no probe configured"),
+            None => {}
         }
         let next = next.saturating_duration_since(self.started);
         self.snapshots.send_modify(|snapshot| {
@@ -101,7 +110,9 @@ impl Publisher {
     pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Transition>) {
         let verdict = state.verdict();
         if let Some(Transition { from, to, generation }) = flip {
-            info!(%from, %to, reason = %verdict.reason, message = verdict.message, generation, "health state changed");
+            if self.is_logged {
+                info!(%from, %to, reason = %verdict.reason, message = verdict.message, generation, "health state changed");
+            }
             self.metrics.vm.health.transition(to);
             if to == State::Healthy {
                 self.last_logged_failure = None;

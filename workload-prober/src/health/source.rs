@@ -50,6 +50,8 @@ pub(super) struct ProbeSource {
     file: Option<(PathBuf, Watched<Checked<WorkloadGroup>>)>,
     rules: LocalRules,
     probe: Option<Arc<WorkloadProbe>>,
+    /// True if the probe never changes.
+    is_fixed: bool,
     was_pushed: bool,
     /// True once it was logged that pushed probes are ignored.
     logged_ignored: bool,
@@ -63,7 +65,7 @@ enum_table::table! {
         /// The probe in force has changed.
         Applied("applied"),
         Unchanged("unchanged"),
-        /// A pushed probe was ignored because `--workload-group` is set.
+        /// A pushed probe was ignored because this machine configures one, for example by `--workload-group`.
         Ignored("ignored"),
         /// The configuration is invalid, and the previous one stays in force.
         Rejected("refused"),
@@ -74,17 +76,23 @@ impl ProbeSource {
     pub(super) fn new(file: Option<WorkloadGroupFile>, rules: LocalRules) -> Self {
         let probe = file.as_ref().and_then(|file| file.group.probe.clone()).map(Arc::new);
         let file = file.map(|file| (file.path.clone(), file.watch()));
-        Self { file, rules, probe, was_pushed: false, logged_ignored: false, error: None }
+        Self { file, rules, probe, is_fixed: false, was_pushed: false, logged_ignored: false, error: None }
+    }
+
+    /// A probe that does not change. It was checked by the rules.
+    pub(super) fn fixed(probe: WorkloadProbe, rules: LocalRules) -> Self {
+        Self { probe: Some(Arc::new(probe)), is_fixed: true, ..Self::new(None, rules) }
     }
 
     pub(super) fn probe(&self) -> Option<&Arc<WorkloadProbe>> {
         self.probe.as_ref()
     }
 
-    /// Returns the source: `file`, `discovery` or `none`.
+    /// Returns the source: `file`, `configuration`, `discovery` or `none`.
     pub(super) fn as_str(&self) -> &'static str {
         match (&self.file, self.was_pushed) {
             (Some(_), _) => "file",
+            (None, _) if self.is_fixed => "configuration",
             (None, true) => "discovery",
             (None, false) => "none",
         }
@@ -128,9 +136,9 @@ impl ProbeSource {
 
     /// Applies a probe pushed by a control plane. The inner error is why it was rejected.
     pub(super) fn push(&mut self, probe: Option<&Value>) -> (ApplyResult, Result<(), String>) {
-        if self.file.is_some() {
+        if self.file.is_some() || self.is_fixed {
             if !std::mem::replace(&mut self.logged_ignored, true) {
-                info!("pushed probe ignored because --workload-group is set");
+                info!("pushed probe ignored because this machine configures one");
             }
             return (ApplyResult::Ignored, Ok(()));
         }

@@ -112,6 +112,8 @@ impl Agent {
             Policy { dynamic: Dynamic::Off, data_path: false, child: false, drain_keeps_ready: false };
         let state = Arc::new(AgentState::new(policy, metrics.clone()));
         let health = HealthConfig {
+            probe: None,
+            is_reported: true,
             group: None,
             target: TargetRules { instance_ip: [127, 0, 0, 1].into(), capture: false, allow_remote: false },
             rules: Default::default(),

@@ -133,7 +133,7 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
     let has_token = args.discovery_token_file.is_some();
     let client = match (&args.discovery_cert, &args.discovery_key) {
         (None, None) if has_token => None,
-        _ => Some(ClientFiles { cert: file(cert)?, key: file(key)? }),
+        _ => Some(ClientFiles { cert: file(cert)?, key: file(key)?, is_optional: false }),
     };
     Ok(Some(TlsFiles { names: TlsFiles::FLAGS, ca, client }))
 }

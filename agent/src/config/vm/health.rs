@@ -40,6 +40,8 @@ pub(super) fn health_config(
     let seen = |name| environment.get(name).map(|value| (name, value.to_owned()));
     let config = HealthConfig {
         group,
+        probe: None,
+        is_reported: true,
         target: TargetRules { instance_ip, capture: capture == OnOff::On, allow_remote: allow_remote_probes },
         rules,
         envoy_readiness: envoy_readiness == OnOff::On,

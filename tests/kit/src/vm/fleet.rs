@@ -119,7 +119,7 @@ pub fn clients(authority: &Authority, folder: &Path) -> Vec<Arc<ClientConfig>> {
     let san = San::new(DISCOVERY_NAME, DISCOVERY_NAME).expect("a DNS name");
     let client = |account: &&str| {
         let files = authority.workload(folder, account, NAMESPACE, account);
-        let client = ClientFiles { cert: files.certificate, key: files.key };
+        let client = ClientFiles { cert: files.certificate, key: files.key, is_optional: false };
         let files = TlsFiles { names: TlsFiles::FLAGS, ca: files.authority, client: Some(client) };
         let content = files.read().expect("the files were just written");
         content.client(&san).expect("matching certificates")

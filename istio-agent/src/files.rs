@@ -1,0 +1,56 @@
+//! Files that are read again and again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serving::watched::Watched;
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+/// How often files are read. Their content is compared, so that no change of a link or a directory is missed.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// What files contain; `None` until it could be used.
+pub(crate) type Content<T> = watch::Receiver<Option<Arc<T>>>;
+
+/// Reads files now and from time to time, in a task. Content that cannot be used changes nothing. `name` is that
+/// of the content in the log. Must be called in a runtime.
+pub(crate) fn follow<C, T>(
+    name: String,
+    read: impl Fn() -> Result<C, String> + Send + 'static,
+    parse: impl Fn(&C) -> Result<T, String> + Send + 'static,
+) -> Content<T>
+where
+    C: PartialEq + Send + 'static,
+    T: Send + Sync + 'static,
+{
+    let parse = move |content: &Option<C>| match content {
+        Some(content) => parse(content),
+        None => Err("not read yet".to_owned()),
+    };
+    let mut files = Watched::new(None, move || read().map(Some), parse).every(INTERVAL);
+    let (sender, content) = watch::channel(None);
+    let publish = move |found: Result<T, String>| match found {
+        Ok(found) => match sender.send_replace(Some(Arc::new(found))) {
+            None => debug!(name, "files read"),
+            Some(_) => info!(name, "files changed"),
+        },
+        Err(error) => warn!(name, error, "files not read, keeping the previous content"),
+    };
+    if let Some(found) = files.poll() {
+        publish(found);
+    }
+    tokio::spawn(async move {
+        loop {
+            publish(files.changed().await);
+        }
+    });
+    content
+}
+
+/// Reads a text of at most 1 MiB.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    let content = serving::files::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    String::from_utf8(content).map_err(|_| format!("{}: not UTF-8", file.display()))
+}
