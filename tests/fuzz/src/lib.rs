@@ -8,7 +8,9 @@ mod discovery;
 mod explain;
 mod expositions;
 mod filter;
+mod istio;
 mod lint;
+mod mesh_dns;
 mod probe_answers;
 mod workload_group;
 
@@ -27,7 +29,9 @@ pub use discovery::discovery_request;
 pub use explain::explanations;
 pub use expositions::expositions;
 pub use filter::{prober_table, responses};
+pub use istio::{ca_answer, pod_configuration};
 pub use lint::lint;
+pub use mesh_dns::{dns_query, name_table};
 pub use probe_answers::probe_answers;
 pub use workload_group::workload_group;
 

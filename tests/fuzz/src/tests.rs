@@ -140,3 +140,23 @@ fn probe_answers() {
 fn explanations() {
     try_all("explanations", super::explanations, 2_000);
 }
+
+#[test]
+fn pod_configuration() {
+    try_all("pod_configuration", super::pod_configuration, 10_000);
+}
+
+#[test]
+fn ca_answer() {
+    try_all("ca_answer", super::ca_answer, 20_000);
+}
+
+#[test]
+fn dns_query() {
+    try_all("dns_query", super::dns_query, 100_000);
+}
+
+#[test]
+fn name_table() {
+    try_all("name_table", super::name_table, 40_000);
+}

@@ -1,0 +1,4 @@
+//! Fuzzes `fuzz::pod_configuration`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::pod_configuration(data));
