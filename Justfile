@@ -187,18 +187,19 @@ _pilot-agent: (_istio pilot_agent_tags "pilot-agent")
 # Istio's control plane: target/istio/pilot-discovery
 _istiod: (_istio istiod_tags "pilot-discovery")
 
-# Istio's DNS proxy alone: target/istio/dns-server
-_dns-server: _go
-    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ pilot_agent_tags }}" -o ../../target/istio/ ./dns-server
+# Parts of Istio alone: target/istio/reference
+_istio-reference: _go
+    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ pilot_agent_tags }}" -o ../../target/istio/ ./reference
 
 _istio tags program: _go
     nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ tags }}" -o ../../target/istio/ istio.io/istio/pilot/cmd/{{ program }}
 
-# Istio's CRDs and its template of Envoy's bootstrap, from the same module
-_istio-files: _go
+# Istio's CRDs, its template of Envoy's bootstrap, and the ProxyConfigs of its tests, from the same module
+_istio-files: _go _istio-reference
     @folder="$({{ go }} list -C tests/istio -m -f '{{{{ .Dir }}' istio.io/istio)"; mkdir -p target/istio; \
         install -m 0644 "$folder/manifests/charts/base/files/crd-all.gen.yaml" target/istio/crds.yaml; \
-        install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json
+        install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json; \
+        target/istio/reference configs "$folder/pkg/bootstrap/testdata" target/istio/configs
 
 # Names processes that an earlier, killed run has left behind
 _leftovers:
@@ -337,7 +338,7 @@ test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubern
 
 # Our agent and Envoys with Istio's control plane, and Istio's agent with our discovery; builds istiod and Kubernetes once
 [group('test')]
-test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _dns-server _istio-files
+test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
@@ -442,7 +443,7 @@ soak *arguments: release release-control-plane _envoy
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, memory, injector, vm-health, xds-proxy, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
+# Measure an area (probe, filter, agent, memory, injector, vm-health, xds-proxy, sidecar, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
@@ -457,7 +458,7 @@ bench-against *arguments:
 bench-page:
     @{{ python }} benches/page.py
 
-_bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-pages _bench-kubernetes _bench-first-run
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-sidecar _bench-pages _bench-kubernetes _bench-first-run
     @{{ python }} benches/lost_bars.py
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release-vm
@@ -481,6 +482,9 @@ _bench-vm-health *arguments: release-vm release-control-plane _envoy _containers
 
 _bench-xds-proxy *arguments: release-vm _envoy _pilot-agent
     cargo bench --locked --package benches --bench xds-proxy -- "$@"
+
+_bench-sidecar *arguments: release-vm _envoy _kubernetes _istiod _pilot-agent _istio-files
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo bench --locked --package istio-tests --bench sidecar -- "$@"
 
 _bench-pages *arguments: release release-control-plane _envoy _browser
     cargo bench --locked --package browser-tests --bench pages -- "$@"

@@ -13,7 +13,7 @@ use kit::{net, wait};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::istiod::Istiod;
+use istio_tests::istiod::Istiod;
 
 /// Which agent a machine has.
 struct Case {

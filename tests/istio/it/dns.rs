@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use xds::put_bytes;
 
-use crate::istio;
+use istio_tests::istio;
 
 const QUERIES: u64 = 1000;
 const SEED_VARIABLE: &str = "APP_HEALTH_SEED";
@@ -83,7 +83,7 @@ async fn dns_answers_are_equal() {
         place: Place::new(NAMESPACE, DOMAIN, SEARCH.split(' ').next()),
     };
     let listeners = DnsListeners::bind(&config).expect("free ports");
-    let (own, _table, _task) = dns::start(config, listeners, fastrand::Rng::new());
+    let (own, _table, _task) = dns::start(config, listeners, Arc::default(), fastrand::Rng::new());
     (own.accept)(&table).expect("a table");
     for seed in first..first + QUERIES {
         let (query, is_tcp) = query(seed);
@@ -118,7 +118,7 @@ fn start_theirs(folder: &Path, table: &Bytes, address: SocketAddr, upstream: IpA
     fs::write(&names, table).expect("a writable folder");
     let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script]).arg(conf).arg(istio("dns-server"));
+    command.args(["--mount", "sh", "-c", script]).arg(conf).arg(istio("reference")).arg("dns");
     command.args([NAMESPACE, DOMAIN, &address.to_string()]).arg(names);
     let log = fs::File::create(folder.join("log")).expect("a writable folder");
     let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("unshare");

@@ -7,8 +7,8 @@ use kit::vm::documents::{GROUP, NAMESPACE, PORT};
 use kit::{caller, net, wait};
 use serde_json::{Value, json};
 
-use crate::istiod::Istiod;
 use crate::proxied_machine::ProxiedMachine;
+use istio_tests::istiod::Istiod;
 
 pub(crate) const HOST: &str = "mutual.shop.example.com";
 /// The port of the service, and that on which the machine's Envoy accepts mutual TLS.

@@ -1,8 +1,11 @@
-//! Istio's agent on a virtual machine, with its Envoy and certificates from files.
+//! Istio's agent, or ours in its place, on a virtual machine, with its Envoy and certificates from files.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use istio_tests::istio;
+use istio_tests::istiod::Istiod;
+use istio_tests::program::Program;
 use kit::envoy::Version;
 use kit::process;
 use kit::reserved_port::ReservedPort;
@@ -13,10 +16,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::istio;
-use crate::istiod::Istiod;
-
 pub(crate) struct Settings<'a> {
+    pub(crate) program: Program,
     pub(crate) ip: IpAddr,
     /// The address of the discovery server.
     pub(crate) discovery: SocketAddr,
@@ -33,6 +34,8 @@ pub(crate) enum Identity<'a> {
     Files(&'a Files),
     /// istiod, for the token of a service account; pilot-agent writes it to its folder `certs`.
     Istiod(&'a Istiod),
+    /// istiod, for the certificate in `certs`: the token has expired.
+    Certificate(&'a Istiod),
 }
 
 /// A running pilot-agent; it is killed on drop, and its Envoy with it.
@@ -49,14 +52,14 @@ pub(crate) struct PilotAgent {
 impl PilotAgent {
     /// Starts pilot-agent with its files below `folder`.
     pub(crate) fn start(folder: &Path, settings: &Settings) -> Self {
-        let Settings { ip, discovery, authority, identity, probe } = settings;
+        let Settings { program, ip, discovery, authority, identity, probe } = settings;
         let folder = folder.join("pilot-agent");
         std::fs::create_dir_all(&folder).expect("a writable folder");
         // pilot-agent and its Envoy listen on all addresses.
         let ports: Vec<ReservedPort> =
-            (0..5).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
-        let [status, admin, envoy_status, prometheus, metrics] =
-            [0, 1, 2, 3, 4].map(|index: usize| ports[index].port());
+            (0..6).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
+        let [status, admin, envoy_status, prometheus, metrics, local] =
+            [0, 1, 2, 3, 4, 5].map(|index: usize| ports[index].port());
         let mut config = json!({
             "discoveryAddress": discovery.to_string(),
             "statusPort": status,
@@ -67,7 +70,7 @@ impl PilotAgent {
         if !probe.is_null() {
             config["readinessProbe"] = (*probe).clone();
         }
-        let mut command = command(&istio("pilot-agent"));
+        let mut command = command(&program.path());
         command.args([
             "proxy",
             "sidecar",
@@ -89,6 +92,8 @@ impl PilotAgent {
             ("XDS_ROOT_CA", authority.display().to_string()),
             ("ENVOY_STATUS_PORT", envoy_status.to_string()),
             ("ENVOY_PROMETHEUS_PORT", prometheus.to_string()),
+            ("APP_HEALTH_LOCAL_ADDRESS", format!("127.0.0.1:{local}")),
+            ("APP_HEALTH_FALLBACK", "off".to_owned()),
         ] {
             command.env(name, value);
         }
@@ -101,12 +106,16 @@ impl PilotAgent {
                     "ISTIO_META_TLS_CLIENT_KEY": files.key,
                 });
             }
-            Identity::Istiod(istiod) => {
+            Identity::Istiod(istiod) | Identity::Certificate(istiod) => {
                 let (certs, tokens) = (folder.join("certs"), folder.join("var/run/secrets/tokens"));
                 for folder in [&certs, &tokens] {
                     std::fs::create_dir_all(folder).expect("a writable folder");
                 }
-                istiod.write_token(&tokens.join("istio-token"));
+                let token = tokens.join("istio-token");
+                match identity {
+                    Identity::Certificate(_) => std::fs::write(token, "expired").expect("a writable folder"),
+                    _ => istiod.write_token(&token),
+                }
                 command.env("PROV_CERT", &certs).env("OUTPUT_CERTS", &certs);
                 command.env("CA_ADDR", istiod.address(15012).to_string());
                 command.env("CA_ROOT_CA", istiod.authority_file());
@@ -122,7 +131,7 @@ impl PilotAgent {
         Self { folder, process, envoys: Vec::new(), status, _ports: ports }
     }
 
-    /// Kills pilot-agent with SIGKILL; its Envoy continues.
+    /// Kills the agent with SIGKILL; the Envoy of Istio's continues.
     pub(crate) fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             self.envoys.extend(process::children(process.pid()));

@@ -1,5 +1,5 @@
-//! Istio's agent as a client of our discovery: registration, health, the end of the agent, and an
-//! agent without a probe.
+//! Istio's agent, and ours in its place, on a virtual machine, as clients of our discovery: registration, health,
+//! the end of the agent, and an agent without a probe.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -15,11 +15,14 @@ use kit::vm::envoy_client::{EnvoyClient, Subscription};
 use kit::{caller, net, wait};
 use serde_json::{Value, json};
 
-use crate::istiod::Istiod;
+use istio_tests::istiod::Istiod;
+use istio_tests::program::Program;
+
 use crate::pilot_agent::{Identity, PilotAgent, Settings};
 
 /// Discovery, an application, and an Envoy that uses the service.
 struct Fixture {
+    program: Program,
     folder: PathBuf,
     discovery: Discovery,
     authority: Authority,
@@ -30,13 +33,13 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn start(name: &str) -> Self {
-        Self::with_clients_of(name, None).await
+    async fn start(name: &str, program: Program) -> Self {
+        Self::with_clients_of(name, program, None).await
     }
 
     /// Starts discovery for clients of this authority instead of the default one.
-    async fn with_clients_of(name: &str, clients: Option<PathBuf>) -> Self {
-        let folder = folder(name);
+    async fn with_clients_of(name: &str, program: Program, clients: Option<PathBuf>) -> Self {
+        let folder = folder(&format!("{name}-{program:?}"));
         let authority = Authority::new();
         let mut server = authority.issue(&folder, "discovery", DISCOVERY_NAME);
         if let Some(file) = clients {
@@ -50,7 +53,7 @@ impl Fixture {
         let application = Application::start("machine", SocketAddr::new(ip, PORT)).await;
         let subscription = Subscription::sotw(discovery.plaintext());
         let client = EnvoyClient::start(&folder, "client", net::loopback(), &subscription).await;
-        Self { folder, discovery, authority, client, application, files, ip }
+        Self { program, folder, discovery, authority, client, application, files, ip }
     }
 
     fn agent(&self, probe: &Value) -> PilotAgent {
@@ -59,8 +62,8 @@ impl Fixture {
 
     fn agent_of(&self, identity: Identity, probe: &Value) -> PilotAgent {
         let authority = &self.files.authority;
-        let settings =
-            Settings { ip: self.ip, discovery: self.discovery.secure(), authority, identity, probe };
+        let (program, ip, discovery) = (self.program, self.ip, self.discovery.secure());
+        let settings = Settings { program, ip, discovery, authority, identity, probe };
         PilotAgent::start(&self.folder, &settings)
     }
 
@@ -90,7 +93,17 @@ fn readiness_probe(ip: IpAddr) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs pilot-agent: ./justw test-istio"]
 async fn pilot_agent_reports_health() {
-    let fixture = Fixture::start("istio-pilot-agent").await;
+    reports_health(Program::Istios).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Istio's template: ./justw test-istio"]
+async fn our_agent_reports_health_as_pilot_agent() {
+    reports_health(Program::Ours).await;
+}
+
+async fn reports_health(program: Program) {
+    let fixture = Fixture::start("istio-pilot-agent", program).await;
     let mut agent = fixture.agent(&readiness_probe(fixture.ip));
     fixture.until_served(&agent, true).await;
     assert_eq!(fixture.condition().await, "True");
@@ -107,7 +120,7 @@ async fn pilot_agent_reports_health() {
     }
     // Certificates that are renewed in their files are used for the next stream.
     fixture.authority.workload(&fixture.folder, "machine", NAMESPACE, GROUP);
-    // It sends no final report: the endpoint stays for the grace period of a lost stream.
+    // Istio's sends no final report: the endpoint stays for the grace period of a lost stream.
     agent.stop();
     fixture.until_served(&agent, false).await;
     drop(agent);
@@ -121,7 +134,7 @@ async fn pilot_agent_reports_health() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs pilot-agent: ./justw test-istio"]
 async fn pilot_agent_without_a_probe_is_served() {
-    let fixture = Fixture::start("istio-no-probe").await;
+    let fixture = Fixture::start("istio-no-probe", Program::Istios).await;
     let agent = fixture.agent(&Value::Null);
     fixture.until_served(&agent, true).await;
     assert_eq!(fixture.condition().await, Value::Null);
@@ -131,7 +144,17 @@ async fn pilot_agent_without_a_probe_is_served() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs pilot-agent: ./justw test-istio"]
 async fn pilot_agent_reconnects() {
-    let mut fixture = Fixture::start("istio-reconnect").await;
+    reconnects(Program::Istios).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Istio's template: ./justw test-istio"]
+async fn our_agent_reconnects_as_pilot_agent() {
+    reconnects(Program::Ours).await;
+}
+
+async fn reconnects(program: Program) {
+    let mut fixture = Fixture::start("istio-reconnect", program).await;
     let agent = fixture.agent(&readiness_probe(fixture.ip));
     fixture.until_served(&agent, true).await;
     for behavior in [Behavior::Failing, Behavior::Serving] {
@@ -148,10 +171,27 @@ async fn pilot_agent_reconnects() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs istiod and pilot-agent: ./justw test-istio"]
 async fn pilot_agent_renews_the_certificate_of_an_istiod() {
-    let istiod = Istiod::start("istio-ca").await;
+    renews_the_certificate(Program::Istios).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs istiod: ./justw test-istio"]
+async fn our_agent_renews_the_certificate_of_an_istiod() {
+    let (istiod, fixture, mut agent) = renews_the_certificate(Program::Ours).await;
+    // A token of a machine expires after an hour; the certificate that was written identifies the machine then.
+    agent.stop();
+    let last = agent.certificate();
+    drop(agent);
+    let agent = fixture.agent_of(Identity::Certificate(&istiod), &Value::Null);
+    let is_renewed = async || agent.certificate() != last;
+    wait::until_or(|| format!("a certificate without a token\n{}", agent.log()), is_renewed).await;
+}
+
+async fn renews_the_certificate(program: Program) -> (Istiod, Fixture, PilotAgent) {
+    let istiod = Istiod::start(&format!("istio-ca-{program:?}")).await;
     let root = istiod.folder.join("workload-root.pem");
     istiod.write_workload_root(&root);
-    let mut fixture = Fixture::with_clients_of("istio-renewed", Some(root)).await;
+    let mut fixture = Fixture::with_clients_of("istio-renewed", program, Some(root)).await;
     let agent = fixture.agent_of(Identity::Istiod(&istiod), &readiness_probe(fixture.ip));
     fixture.until_served(&agent, true).await;
     let first = agent.certificate();
@@ -163,4 +203,5 @@ async fn pilot_agent_renews_the_certificate_of_an_istiod() {
     wait::until("a probe while discovery is stopped", is_probed).await;
     fixture.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     fixture.until_served(&agent, false).await;
+    (istiod, fixture, agent)
 }

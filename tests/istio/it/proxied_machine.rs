@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::agent_with_istiod::{client_files, path};
-use crate::istiod::Istiod;
+use istio_tests::istiod::Istiod;
 
 pub(crate) struct ProxiedMachine {
     name: String,

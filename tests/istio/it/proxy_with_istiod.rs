@@ -10,8 +10,8 @@ use kit::vm::documents::{HOST, NAMESPACE, PORT};
 use kit::{caller, net, wait};
 use serde_json::{Value, json};
 
-use crate::istiod::Istiod;
 use crate::proxied_machine::ProxiedMachine;
+use istio_tests::istiod::Istiod;
 
 const VARIANTS: [&str; 2] = ["sotw", "delta"];
 

@@ -6,13 +6,14 @@ use std::process::Command;
 
 use kit::vm::application::{Application, READY_PATH};
 use kit::vm::documents::{GROUP, NAMESPACE, PORT};
-use kit::{caller, envoy, net, wait};
+use kit::{caller, envoy, net, process, wait};
+use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 
-use crate::istio;
-use crate::istiod::Istiod;
 use crate::mutual_tls::{HOST, SERVICE_PORT, TLS_PORT, service, sidecar, strict};
-use crate::pod_sidecar::{PodSidecar, called_pilot_agent};
+use istio_tests::istio;
+use istio_tests::istiod::Istiod;
+use istio_tests::pod_sidecar::{PodSidecar, called_pilot_agent};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs istiod: ./justw test-istio"]
@@ -29,7 +30,7 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     let address = istiod.cluster.get(&["service", "web", "-n", NAMESPACE]);
     let address = address["spec"]["clusterIP"].as_str().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
     let address = address.expect("an address");
-    let mut pod = PodSidecar::start(&istiod, ip, &[]);
+    let mut pod = PodSidecar::start(&istiod, ip, &[("APP_HEALTH_ENVOY_HANG_SECONDS", "10")]);
     pod.until_ready().await;
     for name in ["web", "web.shop", "web.shop.svc.cluster.local"] {
         let what = || format!("the address of {name}:\n{}", pod.log());
@@ -56,6 +57,14 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     let what = || format!("a response without istiod:\n{}", pod.log());
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
     assert_eq!(pod.look_up("web.shop").await, [address], "a stored name");
+
+    // An Envoy that hangs is replaced, also while istiod is away.
+    let [hanging] = process::children(pod.pid())[..] else { panic!("one Envoy:\n{}", pod.log()) };
+    kill(hanging, Signal::SIGSTOP).expect("it runs");
+    let is_replaced = async || matches!(process::children(pod.pid())[..], [envoy] if envoy != hanging);
+    wait::until_or(|| format!("another Envoy:\n{}", pod.log()), is_replaced).await;
+    pod.until_ready().await;
+    wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
 
     for path in ["/metrics", "/stats/prometheus"] {
         let metrics = caller::get(pod.status, path, &[]).await;

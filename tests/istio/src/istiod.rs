@@ -17,13 +17,13 @@ use crate::istio;
 const SYSTEM: &str = "istio-system";
 
 /// A running or stopped istiod. It is killed on drop, and the API server with it.
-pub(crate) struct Istiod {
-    pub(crate) ip: IpAddr,
+pub struct Istiod {
+    pub ip: IpAddr,
     /// The folder with certificates, configuration and log.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// The authority that istiod trusts on 15012, and that has signed its certificate.
-    pub(crate) authority: Authority,
-    pub(crate) cluster: Cluster,
+    pub authority: Authority,
+    pub cluster: Cluster,
     files: Files,
     /// Whether Envoys use mutual TLS between each other.
     auto_mtls: bool,
@@ -32,12 +32,12 @@ pub(crate) struct Istiod {
 
 impl Istiod {
     /// Starts an API server with Istio's types and the objects of the tests, and istiod.
-    pub(crate) async fn start(name: &str) -> Self {
+    pub async fn start(name: &str) -> Self {
         Self::start_with(name, false).await
     }
 
     /// Like [`Istiod::start`], with mutual TLS between Envoys, as in Istio's default.
-    pub(crate) async fn start_with_auto_mtls(name: &str) -> Self {
+    pub async fn start_with_auto_mtls(name: &str) -> Self {
         Self::start_with(name, true).await
     }
 
@@ -68,12 +68,12 @@ impl Istiod {
     }
 
     /// Returns the address of a port: 15010 for plaintext, 15012 for TLS.
-    pub(crate) fn address(&self, port: u16) -> SocketAddr {
+    pub fn address(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.ip, port)
     }
 
     /// Starts istiod with these additional environment variables, and waits until it is ready.
-    pub(crate) async fn start_process(&mut self, environment: &[(&str, &str)]) {
+    pub async fn start_process(&mut self, environment: &[(&str, &str)]) {
         let mesh = self.folder.join("mesh.yaml");
         fs::write(&mesh, format!("enableAutoMtls: {}\n", self.auto_mtls)).expect("a writable folder");
         let (monitoring, http) = (self.address(15014), self.address(8080));
@@ -118,26 +118,26 @@ impl Istiod {
     }
 
     /// Kills istiod with SIGKILL.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.process = None;
     }
 
     /// Returns the end of the log.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         let log = fs::read_to_string(self.folder.join("istiod.log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(40).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the WorkloadEntry with this address, `Null` if there is none.
-    pub(crate) fn entry(&self, address: IpAddr) -> Value {
+    pub fn entry(&self, address: IpAddr) -> Value {
         let entries = self.cluster.get(&["workloadentries", "-n", NAMESPACE]);
         let mut entries = entries["items"].as_array().into_iter().flatten();
         entries.find(|entry| entry["spec"]["address"] == address.to_string()).cloned().unwrap_or_default()
     }
 
     /// Returns the status of the condition `Healthy` of the entry with this address.
-    pub(crate) fn condition(&self, address: IpAddr) -> Option<String> {
+    pub fn condition(&self, address: IpAddr) -> Option<String> {
         let entry = self.entry(address);
         let mut conditions = entry.pointer("/status/conditions")?.as_array()?.iter();
         let healthy = conditions.find(|condition| condition["type"] == "Healthy")?;
@@ -145,19 +145,19 @@ impl Istiod {
     }
 
     /// Returns the file with the authority that has signed istiod's certificate.
-    pub(crate) fn authority_file(&self) -> &Path {
+    pub fn authority_file(&self) -> &Path {
         &self.files.authority
     }
 
     /// Writes the root certificate with which istiod signs those of its workloads to a file.
-    pub(crate) fn write_workload_root(&self, file: &Path) {
+    pub fn write_workload_root(&self, file: &Path) {
         let template = "go-template={{ index .data \"ca-cert.pem\" | base64decode }}";
         let arguments = ["get", "secret", "istio-ca-secret", "-n", SYSTEM, "-o", template];
         fs::write(file, self.cluster.kubectl_ok(&arguments, "").0).expect("a writable folder");
     }
 
     /// Writes a token of the service account of the machines to a file.
-    pub(crate) fn write_token(&self, file: &Path) {
+    pub fn write_token(&self, file: &Path) {
         let arguments = ["create", "token", GROUP, "-n", NAMESPACE, "--audience", "istio-ca"];
         let (token, _) = self.cluster.kubectl_ok(&arguments, "");
         fs::write(file, token).expect("a writable folder");

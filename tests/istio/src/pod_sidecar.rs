@@ -6,26 +6,32 @@ use std::path::{Path, PathBuf};
 
 use kit::agent::binary_of;
 use kit::envoy::Version;
+use kit::process;
 use kit::reserved_port::ReservedPort;
 use kit::vm::documents::{GROUP, NAMESPACE};
 use kit::{caller, wait};
 use kubernetes_tests::{Process, command};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
 
 use crate::istio;
 use crate::istiod::Istiod;
+use crate::program::Program;
 
-const POD: &str = "web-1";
+/// The name of a Pod.
+pub const POD: &str = "web-1";
 /// The label with which the injector says that a Pod accepts mutual TLS.
 const TLS_MODE: &str = "security.istio.io/tlsMode";
 
 /// A Pod's container `istio-proxy`; it is killed on drop.
-pub(crate) struct PodSidecar {
-    folder: PathBuf,
+pub struct PodSidecar {
+    program: Program,
+    pub folder: PathBuf,
     environment: Vec<(String, String)>,
     process: Option<Process>,
-    pub(crate) status: SocketAddr,
+    pub status: SocketAddr,
     admin: SocketAddr,
     /// Where the agent answers DNS queries.
     dns: SocketAddr,
@@ -34,9 +40,33 @@ pub(crate) struct PodSidecar {
 
 impl PodSidecar {
     /// Creates the Pod's object with this address, and starts the agent.
-    pub(crate) fn start(istiod: &Istiod, ip: IpAddr, variables: &[(&str, &str)]) -> Self {
-        create_pod(istiod, ip);
-        let folder = istiod.folder.join("pod");
+    pub fn start(istiod: &Istiod, ip: IpAddr, variables: &[(&str, &str)]) -> Self {
+        Self::start_as(Program::Ours, POD, istiod, ip, variables)
+    }
+
+    /// Like [`Self::start`], with another agent or another name.
+    pub fn start_as(
+        program: Program,
+        name: &str,
+        istiod: &Istiod,
+        ip: IpAddr,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let mut pod = Self::prepare(program, name, istiod, ip, variables);
+        pod.start_container();
+        pod
+    }
+
+    /// Like [`Self::start_as`], but does not start the agent.
+    pub fn prepare(
+        program: Program,
+        name: &str,
+        istiod: &Istiod,
+        ip: IpAddr,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        create_pod(istiod, name, ip);
+        let folder = istiod.folder.join(name);
         for name in ["etc/istio/pod", "etc/istio/proxy", "var/run/secrets/istio", "var/run/secrets/tokens"] {
             fs::create_dir_all(folder.join(name)).expect("a writable folder");
         }
@@ -59,7 +89,7 @@ impl PodSidecar {
         });
         let mut environment: Vec<(String, String)> = [
             ("INSTANCE_IP", ip.to_string()),
-            ("POD_NAME", POD.to_owned()),
+            ("POD_NAME", name.to_owned()),
             ("POD_NAMESPACE", NAMESPACE.to_owned()),
             ("SERVICE_ACCOUNT", GROUP.to_owned()),
             ("TRUST_DOMAIN", "cluster.local".to_owned()),
@@ -83,14 +113,12 @@ impl PodSidecar {
         environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let [status, admin] = [status, admin].map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
         let dns = SocketAddr::new(ip, dns);
-        let mut pod = Self { folder, environment, process: None, status, admin, dns, _ports: ports };
-        pod.start_container();
-        pod
+        Self { program, folder, environment, process: None, status, admin, dns, _ports: ports }
     }
 
     /// Starts the agent with the files of the earlier one, as kubelet restarts a container.
-    pub(crate) fn start_container(&mut self) {
-        let mut command = command(&binary_of("app-health-agent"));
+    pub fn start_container(&mut self) {
+        let mut command = command(&self.program.path());
         command.args(["proxy", "sidecar", "--domain", &format!("{NAMESPACE}.svc.cluster.local")]);
         command.args(["--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error"]);
         command.arg("--log_output_level=default:info");
@@ -100,34 +128,54 @@ impl PodSidecar {
         self.process = Some(Process::start(&mut command, &self.folder.join("agent.log")));
     }
 
-    /// Kills the agent with SIGKILL; its Envoy ends with it.
-    pub(crate) fn kill(&mut self) {
-        self.process = None;
+    /// Kills the agent and its Envoy with SIGKILL.
+    pub fn kill(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let children = process::children(process.pid());
+        drop(process);
+        for child in children {
+            // The Envoy of our agent has ended with it.
+            let _ = kill(child, Signal::SIGKILL);
+        }
     }
 
     /// Waits until the agent has exited, and returns its exit code.
-    pub(crate) fn end(&mut self) -> Option<i32> {
+    pub fn end(&mut self) -> Option<i32> {
         self.process.take().expect("the agent runs").wait()
     }
 
-    pub(crate) fn log(&self) -> String {
+    pub fn pid(&self) -> Pid {
+        self.process.as_ref().expect("the agent runs").pid()
+    }
+
+    /// The socket on which Envoy asks for secrets.
+    pub fn secrets(&self) -> PathBuf {
+        self.folder.join("var/run/secrets/workload-spiffe-uds/socket")
+    }
+
+    pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }
 
     /// Returns whether the stored configuration contains these texts.
-    pub(crate) fn has_stored(&self, texts: &[String]) -> bool {
+    pub fn has_stored(&self, texts: &[String]) -> bool {
         let stored = fs::read(self.folder.join("etc/istio/proxy/app-health/xds-cache")).unwrap_or_default();
         let stored = String::from_utf8_lossy(&stored).into_owned();
         texts.iter().all(|text| stored.contains(text))
     }
 
-    pub(crate) async fn until_ready(&self) {
+    pub async fn until_ready(&self) {
         let is_ready = async || caller::get(self.status, "/healthz/ready", &[]).await.status == 200;
         wait::until_or(|| format!("the sidecar is ready:\n{}", self.log()), is_ready).await;
     }
 
+    /// Returns the page with the names that the agent answers.
+    pub async fn names(&self) -> String {
+        caller::get(self.status, "/debug/ndsz", &[]).await.text()
+    }
+
     /// Returns the IPv4 addresses that the agent says for a name.
-    pub(crate) async fn look_up(&self, name: &str) -> Vec<Ipv4Addr> {
+    pub async fn look_up(&self, name: &str) -> Vec<Ipv4Addr> {
         let mut query = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
             query.push(u8::try_from(label.len()).expect("a label"));
@@ -147,24 +195,30 @@ impl PodSidecar {
     }
 
     /// Returns a page of Envoy's admin interface.
-    pub(crate) async fn admin(&self, path: &str) -> String {
+    pub async fn admin(&self, path: &str) -> String {
         caller::get(self.admin, path, &[]).await.text()
     }
 
     /// The certificates that Envoy has in use: their URIs and expiry.
-    pub(crate) async fn certificates(&self) -> Vec<Value> {
+    pub async fn certificates(&self) -> Vec<Value> {
         let page: Value = serde_json::from_str(&self.admin("/certs").await).unwrap_or_default();
         let certificates = page["certificates"].as_array().cloned().unwrap_or_default();
         certificates.iter().filter_map(|found| found.pointer("/cert_chain/0").cloned()).collect()
     }
 }
 
+impl Drop for PodSidecar {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 /// Creates a Pod that runs, with this address.
-fn create_pod(istiod: &Istiod, ip: IpAddr) {
+fn create_pod(istiod: &Istiod, name: &str, ip: IpAddr) {
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": POD, "namespace": NAMESPACE, "labels": {"app": GROUP, TLS_MODE: "istio"}},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": GROUP, TLS_MODE: "istio"}},
         "spec": {"serviceAccountName": GROUP, "containers": [{"name": "app", "image": "app"}]},
     });
     istiod.cluster.apply(&pod.to_string());
@@ -176,12 +230,12 @@ fn create_pod(istiod: &Istiod, ip: IpAddr) {
     }});
     let status = status.to_string();
     let arguments =
-        ["patch", "pod", POD, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
+        ["patch", "pod", name, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
     istiod.cluster.kubectl_ok(&arguments, "");
 }
 
 /// Returns a folder with a program of the name `pilot-agent` that is ours.
-pub(crate) fn called_pilot_agent(folder: &Path) -> PathBuf {
+pub fn called_pilot_agent(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a writable folder");
     let program = folder.join("pilot-agent");
     let _ = fs::remove_file(&program);

@@ -1,0 +1,225 @@
+//! Benchmark of our agent in the place of Istio's, beside Istio's, with a real istiod: from its start to Envoy, to the
+//! certificate and to readiness, its memory with many names, and a restart while istiod is away. It prints a table and
+//! writes `target/bench/sidecar.json`. A missed target is reported and is not an error; a measurement that fails is
+//! an error.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Parser;
+use istio_tests::istiod::Istiod;
+use istio_tests::pod_sidecar::PodSidecar;
+use istio_tests::program::Program;
+use istio_tests::secret_client;
+use kit::envoy::workspace;
+use kit::process::{self, Process};
+use kit::quiet_rounds::QuietRounds;
+use kit::report::{self, Row, median};
+use kit::vm::documents::NAMESPACE;
+use kit::{caller, net, wait};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+/// An error of the measurement itself.
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Pause between two looks.
+const PACE: Duration = Duration::from_millis(1);
+/// How long an agent stays idle before its memory is measured.
+const IDLE: Duration = Duration::from_secs(5);
+/// How long the readiness of Istio's agent is awaited while istiod is away.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The port of all Services.
+const PORT: u16 = 9080;
+const MIB: f64 = (1 << 20) as f64;
+const NOTES: &str = "\
+both agents as they are shipped, with the same Envoy, bootstrap template, istiod and API server; the Pod exists as an object only
+start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate (RSA 2048),
+  and until the first 200 of /healthz/ready; medians of the rounds
+memory: pages of the agent that no file backs, after 5 s of idleness with TLS, xDS, SDS and DNS for the given number of Services
+restart: the whole container, while istiod is away; Istio's agent is not ready within 10 s";
+
+/// Measures our agent in the place of Istio's
+#[derive(Clone, Debug, Parser)]
+struct Arguments {
+    /// Starts of each agent
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Services of the mesh
+    #[arg(long, default_value_t = 1000)]
+    services: u32,
+    /// Passed by cargo bench; ignored
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let (rows, quiet) = runtime.block_on(measure(&Arguments::parse()))?;
+    let file = report::write(&workspace().join("target"), "sidecar", &rows)?;
+    let table = report::table(&rows);
+    writeln!(std::io::stdout(), "{table}\n\n{NOTES}\n{}\n{}", quiet.summary(), file.display())?;
+    Ok(())
+}
+
+const PROGRAMS: [Program; 2] = [Program::Istios, Program::Ours];
+
+/// Milliseconds from the start of an agent.
+#[derive(Default)]
+struct Start {
+    envoy: f64,
+    certificate: f64,
+    ready: f64,
+}
+
+async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failure> {
+    let mut quiet = QuietRounds::default();
+    let mut istiod = Istiod::start_with_auto_mtls("bench-sidecar").await;
+    istiod.cluster.apply(&sidecar().to_string());
+    let mut starts: [Vec<Start>; 2] = Default::default();
+    let mut names = 0..;
+    for _ in 0..arguments.rounds {
+        for (program, starts) in PROGRAMS.into_iter().zip(&mut starts) {
+            let number = names.next().unwrap_or_default();
+            let measured = quiet.round(async || start(program, number, &istiod).await).await?;
+            starts.push(measured);
+        }
+    }
+    let mut rows = Vec::new();
+    for (what, of) in [
+        ("Envoy exists", (|start: &Start| start.envoy) as fn(&Start) -> f64),
+        ("a certificate", |start| start.certificate),
+        ("ready", |start| start.ready),
+    ] {
+        let [theirs, ours] =
+            starts.each_ref().map(|starts| median(&starts.iter().map(of).collect::<Vec<_>>()));
+        rows.push(Row::new(format!("start until {what}, pilot-agent"), theirs, "ms"));
+        rows.push(Row::new(format!("start until {what}, app-health-agent"), ours, "ms"));
+        rows.push(
+            Row::new(format!("start until {what}, app-health-agent / pilot-agent"), ours / theirs, "ratio")
+                .at_most(0.5),
+        );
+    }
+    create_services(&istiod, arguments.services);
+    let mut anonymous = Vec::new();
+    for (number, program) in (0_u32..).zip(PROGRAMS) {
+        anonymous.push(idle_memory(program, number, &istiod, arguments.services).await?);
+    }
+    let [theirs, ours] = [anonymous[0], anonymous[1]];
+    rows.push(Row::new("anonymous memory idle, pilot-agent", theirs / MIB, "MiB"));
+    rows.push(Row::new("anonymous memory idle, app-health-agent", ours / MIB, "MiB").at_most(3.0));
+    rows.push(restart(&mut istiod).await?);
+    rows.extend(quiet.rows());
+    Ok((rows, quiet))
+}
+
+/// Starts an agent in a Pod of its own.
+async fn start(program: Program, number: u32, istiod: &Istiod) -> Result<Start, Failure> {
+    let name = format!("start-{number}");
+    let _ = std::fs::remove_dir_all(istiod.folder.join(&name));
+    let mut pod = PodSidecar::prepare(program, &name, istiod, net::loopback(), &[]);
+    let begun = Instant::now();
+    pod.start_container();
+    let millis = || begun.elapsed().as_secs_f64() * 1e3;
+    let mut found = Start::default();
+    let envoy = async {
+        while process::children(pod.pid()).is_empty() {
+            sleep(PACE).await;
+        }
+        millis()
+    };
+    let certificate = async {
+        while !pod.secrets().exists() || !secret_client::exists(&pod.secrets(), "default").await {
+            sleep(PACE).await;
+        }
+        millis()
+    };
+    let ready = async {
+        while caller::get(pod.status, "/healthz/ready", &[]).await.status != 200 {
+            sleep(PACE).await;
+        }
+        millis()
+    };
+    let all = async { tokio::join!(envoy, certificate, ready) };
+    let measured = timeout(wait::timeout(), all).await;
+    (found.envoy, found.certificate, found.ready) =
+        measured.map_err(|_| format!("{program:?} is not ready:\n{}", pod.log()))?;
+    Ok(found)
+}
+
+/// The only listener of the Envoys, so that they need no redirected traffic.
+fn sidecar() -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "Sidecar",
+        "metadata": {"name": "default", "namespace": NAMESPACE},
+        "spec": {"egress": [{
+            "port": {"number": PORT, "protocol": "HTTP", "name": "http"},
+            "bind": net::loopback().to_string(),
+            "captureMode": "NONE",
+            "hosts": ["./*"],
+        }]},
+    })
+}
+
+fn create_services(istiod: &Istiod, count: u32) {
+    let mut list = String::new();
+    for number in 0..count {
+        let metadata = format!("{{name: service-{number}, namespace: {NAMESPACE}}}");
+        let spec = format!("{{ports: [{{name: http, port: {PORT}}}]}}");
+        let _ = writeln!(list, "---\napiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {spec}");
+    }
+    istiod.cluster.kubectl_ok(&["create", "-f", "-"], &list);
+}
+
+/// Returns the bytes of an idle agent.
+async fn idle_memory(program: Program, number: u32, istiod: &Istiod, services: u32) -> Result<f64, Failure> {
+    let pod = PodSidecar::start_as(program, &format!("idle-{number}"), istiod, net::loopback(), &[]);
+    pod.until_ready().await;
+    let last = format!("service-{}", services.saturating_sub(1));
+    let what = || format!("{program:?} knows {last}:\n{}", pod.log());
+    wait::until_or(what, async || services == 0 || pod.names().await.contains(&last)).await;
+    sleep(IDLE).await;
+    let process = Process::new(pod.pid().as_raw().unsigned_abs());
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a process")]
+    Ok(process.anonymous() as f64)
+}
+
+/// Restarts a container while istiod is away.
+async fn restart(istiod: &mut Istiod) -> Result<Row, Failure> {
+    let mut pods = PROGRAMS.map(|program| {
+        PodSidecar::start_as(
+            program,
+            &format!("restart-{program:?}").to_lowercase(),
+            istiod,
+            net::loopback(),
+            &[],
+        )
+    });
+    for pod in &pods {
+        pod.until_ready().await;
+    }
+    let stored = ["service-0".to_owned()];
+    wait::until("the names are stored", async || pods[1].has_stored(&stored)).await;
+    istiod.kill();
+    let mut times = Vec::new();
+    for pod in &mut pods {
+        pod.kill();
+        let begun = Instant::now();
+        pod.start_container();
+        let is_ready = async {
+            while caller::get(pod.status, "/healthz/ready", &[]).await.status != 200 {
+                sleep(PACE).await;
+            }
+        };
+        times.push(timeout(PATIENCE, is_ready).await.ok().map(|()| begun.elapsed()));
+    }
+    let [theirs, ours] = [times[0], times[1]];
+    if let Some(time) = theirs {
+        return Err(format!("Istio's agent was ready after {time:?} without istiod").into());
+    }
+    let ours = ours.ok_or_else(|| format!("not ready without istiod:\n{}", pods[1].log()))?;
+    Ok(Row::new("restart while istiod is away, until ready", ours.as_secs_f64() * 1e3, "ms").at_most(2000.0))
+}
