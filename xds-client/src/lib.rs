@@ -140,7 +140,8 @@ pub fn start(
 fn listen(config: &ProxyConfig) -> Result<Vec<UnixListener>, Failure> {
     state_dir::create(&config.state_dir).map_err(|error| Failure::CannotWrite(error.to_string()))?;
     let bind = |socket: &PathBuf| {
-        http_server::bind_unix(socket).map_err(|error| {
+        let created = socket.parent().map_or(Ok(()), std::fs::create_dir_all);
+        created.and_then(|()| http_server::bind_unix(socket)).map_err(|error| {
             let socket = socket.display();
             Failure::Os(format!("unix:{socket}: {error}; it serves xDS; choose another directory"))
         })

@@ -34,7 +34,7 @@ pub(crate) enum Identity<'a> {
     Files(&'a Files),
     /// istiod, for the token of a service account; pilot-agent writes it to its folder `certs`.
     Istiod(&'a Istiod),
-    /// istiod, for the certificate in `certs`: the token has expired.
+    /// istiod, which has no token of this machine, but for its first start. Certificates are valid for a day.
     Certificate(&'a Istiod),
 }
 
@@ -112,15 +112,19 @@ impl PilotAgent {
                     std::fs::create_dir_all(folder).expect("a writable folder");
                 }
                 let token = tokens.join("istio-token");
+                let is_first = !certs.join("cert-chain.pem").exists();
                 match identity {
-                    Identity::Certificate(_) => std::fs::write(token, "expired").expect("a writable folder"),
+                    Identity::Certificate(_) if !is_first => {
+                        std::fs::write(token, "expired").expect("a writable folder");
+                    }
                     _ => istiod.write_token(&token),
                 }
                 command.env("PROV_CERT", &certs).env("OUTPUT_CERTS", &certs);
                 command.env("CA_ADDR", istiod.address(15012).to_string());
                 command.env("CA_ROOT_CA", istiod.authority_file());
                 // The certificate is renewed after half of its lifetime.
-                command.env("SECRET_TTL", "60s");
+                let lifetime = if matches!(identity, Identity::Certificate(_)) { "24h" } else { "60s" };
+                command.env("SECRET_TTL", lifetime);
                 // The only listener of the bootstrap that subscribes to the certificate.
                 command.env("ENVOY_SECURE_METRICS_PORT", metrics.to_string());
             }

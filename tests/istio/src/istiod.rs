@@ -156,6 +156,16 @@ impl Istiod {
         fs::write(file, self.cluster.kubectl_ok(&arguments, "").0).expect("a writable folder");
     }
 
+    /// Restarts istiod so that it accepts the certificates of its workloads from clients, as in a mesh with one CA.
+    pub async fn trust_workloads(&mut self) {
+        let root = self.folder.join("workload-root.pem");
+        self.write_workload_root(&root);
+        let texts = [&self.files.authority, &root].map(|file| fs::read_to_string(file).expect("a file"));
+        fs::write(&self.files.authority, texts.concat()).expect("a writable folder");
+        self.kill();
+        self.start_process(&[]).await;
+    }
+
     /// Writes a token of the service account of the machines to a file.
     pub fn write_token(&self, file: &Path) {
         let arguments = ["create", "token", GROUP, "-n", NAMESPACE, "--audience", "istio-ca"];

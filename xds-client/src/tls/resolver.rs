@@ -20,13 +20,17 @@ use super::ClientFiles;
 pub(super) struct FileResolver(pub(super) ClientFiles);
 
 impl ResolvesClientCert for FileResolver {
-    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    fn resolve(&self, issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let Self(ClientFiles { cert, key, .. }) = self;
         if !cert.exists() {
             debug!(file = %cert.display(), "no client certificate yet");
             return None;
         }
         match read(cert, key) {
+            Ok(pair) if !is_accepted(&pair.cert, issuers) => {
+                debug!(file = %cert.display(), "client certificate not used: the server accepts those of other CAs");
+                None
+            }
             Ok(pair) => Some(Arc::new(pair)),
             Err(error) => {
                 warn!(error, "client certificate not used, only the token authenticates");
@@ -48,6 +52,16 @@ fn read(cert: &Path, key: &Path) -> Result<CertifiedKey, String> {
     }
     let key = Pem::read("key of the client certificate", key).and_then(|pem| pem.key()).map_err(text)?;
     CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(|error| error.to_string())
+}
+
+/// Returns true if a certificate of the chain is issued by one of these subjects, in DER, or the server names none.
+/// It would end the handshake with any other certificate, while it may accept the token.
+fn is_accepted(chain: &[CertificateDer], issuers: &[&[u8]]) -> bool {
+    let is_named = |certificate: &CertificateDer| {
+        X509Certificate::from_der(certificate)
+            .is_ok_and(|(_, certificate)| issuers.contains(&certificate.issuer().as_raw()))
+    };
+    issuers.is_empty() || chain.iter().any(is_named)
 }
 
 /// Returns when a certificate expires, in seconds since 1970.

@@ -35,6 +35,13 @@ fn only_a_valid_certificate_is_presented() {
         fs::write(&files.key, key).unwrap();
         assert_eq!(is_presented(), expected);
     }
+    let (_, certificate) = x509_parser::pem::parse_x509_pem(valid.0.as_bytes()).unwrap();
+    let (_, parsed) = X509Certificate::from_der(&certificate.contents).unwrap();
+    for (issuers, expected) in
+        [(&[b"another".as_slice(), parsed.issuer().as_raw()][..], true), (&[b"another"], false)]
+    {
+        assert_eq!(resolver.resolve(issuers, &[]).is_some(), expected);
+    }
     fs::remove_file(&files.key).unwrap();
     assert!(!is_presented());
 }
