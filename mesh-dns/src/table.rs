@@ -53,12 +53,23 @@ impl Place {
     }
 }
 
-/// The names, in lower case and without the dot at the end.
+/// The names, in lower case and without the dot at the end. A mesh has thousands of them: each is stored once, and
+/// what a resolver makes of it is recognized when it is looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    hosts: HashMap<String, Addresses>,
-    /// Names to which a resolver has added its search domain, and the hosts that they stand for.
-    aliases: HashMap<String, String>,
+    names: HashMap<Box<str>, Name>,
+    hosts: Vec<Addresses>,
+    /// The first search domain of the system's resolver.
+    search: Option<Box<str>>,
+}
+
+/// A name of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name {
+    /// Position in the list of hosts.
+    host: usize,
+    /// True if the name with the search domain behind it stands for this name.
+    has_alias: bool,
 }
 
 /// A name that the table contains.
@@ -87,33 +98,38 @@ impl Table {
                 parsed.insert(name, host);
             }
         }
-        let mut table = Self::default();
+        let mut table = Self { search: place.search.as_deref().map(Box::from), ..Self::default() };
         for (name, host) in parsed {
             if !host.addresses.v4.is_empty() || !host.addresses.v6.is_empty() {
-                table.add(&names(&name, &host, place), &host.addresses, place.search.as_deref());
+                table.add(&names(&name, &host, place), host.addresses);
             }
         }
+        table.names.shrink_to_fit();
+        table.hosts.shrink_to_fit();
         Ok(table)
     }
 
-    fn add(&mut self, names: &BTreeSet<String>, addresses: &Addresses, search: Option<&str>) {
+    fn add(&mut self, names: &BTreeSet<String>, addresses: Addresses) {
+        let host = self.hosts.len();
+        self.hosts.push(addresses);
         for name in names.iter().filter(|name| is_name(name)) {
-            self.hosts.insert(name.clone(), addresses.clone());
-            let Some(search) = search.filter(|search| !is_within(name, search)) else { continue };
-            let expanded = format!("{name}.{search}");
-            if !names.contains(&expanded) && is_name(&expanded) {
-                self.aliases.insert(expanded, name.clone());
-            }
+            let is_expandable = self.search.as_deref().is_some_and(|search| {
+                let expanded = format!("{name}.{search}");
+                !is_within(name, search) && !names.contains(&expanded) && is_name(&expanded)
+            });
+            let name = self.names.entry(name.as_str().into()).or_insert(Name { host, has_alias: false });
+            name.host = host;
+            name.has_alias |= is_expandable;
         }
     }
 
     /// Number of names with addresses.
     pub fn len(&self) -> usize {
-        self.hosts.len()
+        self.names.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.hosts.is_empty()
+        self.names.is_empty()
     }
 
     /// Describes the table in the format of a `NameTable` as JSON, with the names that are derived from others.
@@ -122,8 +138,11 @@ impl Table {
             let v4 = v4.iter().map(ToString::to_string);
             v4.chain(v6.iter().map(ToString::to_string)).collect::<Vec<_>>()
         };
-        let hosts: BTreeMap<&str, Value> =
-            self.hosts.iter().map(|(name, found)| (name.as_str(), json!({"ips": ips(found)}))).collect();
+        let hosts: BTreeMap<&str, Value> = self
+            .names
+            .iter()
+            .filter_map(|(name, found)| Some((&**name, json!({"ips": ips(self.hosts.get(found.host)?)}))))
+            .collect();
         json!({ "table": hosts })
     }
 
@@ -143,12 +162,19 @@ impl Table {
     }
 
     fn exact(&self, name: &str, is_wildcard: bool) -> Option<Found<'_>> {
-        if let Some((_, target)) = self.aliases.get_key_value(name) {
-            let addresses = self.hosts.get(target);
-            return Some(Found { alias: Some(target), addresses, is_wildcard, host: target });
+        if let Some((host, found)) = self.expanded(name) {
+            let addresses = self.hosts.get(found.host);
+            return Some(Found { alias: Some(host), addresses, is_wildcard, host });
         }
-        let (host, addresses) = self.hosts.get_key_value(name)?;
-        Some(Found { alias: None, addresses: Some(addresses), is_wildcard, host })
+        let (host, found) = self.names.get_key_value(name)?;
+        Some(Found { alias: None, addresses: self.hosts.get(found.host), is_wildcard, host })
+    }
+
+    /// Returns the name to which a resolver has added the search domain.
+    fn expanded(&self, name: &str) -> Option<(&str, &Name)> {
+        let name = name.strip_suffix(self.search.as_deref()?)?.strip_suffix('.')?;
+        let (host, found) = self.names.get_key_value(name)?;
+        found.has_alias.then_some((&**host, found))
     }
 }
 

@@ -48,7 +48,7 @@ struct Arguments {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Services of the mesh
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     services: u32,
     /// Passed by cargo bench; ignored
     #[arg(long, hide = true)]
@@ -95,21 +95,22 @@ async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failu
     ] {
         let [theirs, ours] =
             starts.each_ref().map(|starts| median(&starts.iter().map(of).collect::<Vec<_>>()));
-        rows.push(Row::new(format!("start until {what}, pilot-agent"), theirs, "ms"));
-        rows.push(Row::new(format!("start until {what}, app-health-agent"), ours, "ms"));
+        for (program, value) in PROGRAMS.into_iter().zip([theirs, ours]) {
+            rows.push(Row::new(format!("start until {what}, {}", program.name()), value, "ms"));
+        }
         rows.push(
             Row::new(format!("start until {what}, app-health-agent / pilot-agent"), ours / theirs, "ratio")
                 .at_most(0.5),
         );
     }
-    create_services(&istiod, arguments.services);
-    let mut anonymous = Vec::new();
-    for (number, program) in (0_u32..).zip(PROGRAMS) {
-        anonymous.push(idle_memory(program, number, &istiod, arguments.services).await?);
+    for services in [1, arguments.services] {
+        create_services(&istiod, services);
+        for program in PROGRAMS {
+            let name = format!("anonymous memory, {services} Services, {}", program.name());
+            let row = Row::new(name, idle_memory(program, &istiod, services).await? / MIB, "MiB");
+            rows.push(if program == Program::Ours { row.at_most(3.0) } else { row });
+        }
     }
-    let [theirs, ours] = [anonymous[0], anonymous[1]];
-    rows.push(Row::new("anonymous memory idle, pilot-agent", theirs / MIB, "MiB"));
-    rows.push(Row::new("anonymous memory idle, app-health-agent", ours / MIB, "MiB").at_most(3.0));
     rows.push(restart(&mut istiod).await?);
     rows.extend(quiet.rows());
     Ok((rows, quiet))
@@ -166,21 +167,23 @@ fn sidecar() -> Value {
 
 fn create_services(istiod: &Istiod, count: u32) {
     let mut list = String::new();
+    // Those of the first measurement exist already.
     for number in 0..count {
         let metadata = format!("{{name: service-{number}, namespace: {NAMESPACE}}}");
         let spec = format!("{{ports: [{{name: http, port: {PORT}}}]}}");
         let _ = writeln!(list, "---\napiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {spec}");
     }
-    istiod.cluster.kubectl_ok(&["create", "-f", "-"], &list);
+    istiod.cluster.kubectl_ok(&["apply", "-f", "-"], &list);
 }
 
 /// Returns the bytes of an idle agent.
-async fn idle_memory(program: Program, number: u32, istiod: &Istiod, services: u32) -> Result<f64, Failure> {
-    let pod = PodSidecar::start_as(program, &format!("idle-{number}"), istiod, net::loopback(), &[]);
+async fn idle_memory(program: Program, istiod: &Istiod, services: u32) -> Result<f64, Failure> {
+    let name = format!("idle-{services}-{}", program.name());
+    let pod = PodSidecar::start_as(program, &name, istiod, net::loopback(), &[]);
     pod.until_ready().await;
     let last = format!("service-{}", services.saturating_sub(1));
     let what = || format!("{program:?} knows {last}:\n{}", pod.log());
-    wait::until_or(what, async || services == 0 || pod.names().await.contains(&last)).await;
+    wait::until_or(what, async || pod.names().await.contains(&last)).await;
     sleep(IDLE).await;
     let process = Process::new(pod.pid().as_raw().unsigned_abs());
     #[expect(clippy::cast_precision_loss, reason = "bytes of a process")]
@@ -190,13 +193,7 @@ async fn idle_memory(program: Program, number: u32, istiod: &Istiod, services: u
 /// Restarts a container while istiod is away.
 async fn restart(istiod: &mut Istiod) -> Result<Row, Failure> {
     let mut pods = PROGRAMS.map(|program| {
-        PodSidecar::start_as(
-            program,
-            &format!("restart-{program:?}").to_lowercase(),
-            istiod,
-            net::loopback(),
-            &[],
-        )
+        PodSidecar::start_as(program, &format!("restart-{}", program.name()), istiod, net::loopback(), &[])
     });
     for pod in &pods {
         pod.until_ready().await;

@@ -15,6 +15,13 @@ pub enum Program {
 }
 
 impl Program {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Istios => "pilot-agent",
+            Self::Ours => "app-health-agent",
+        }
+    }
+
     pub fn path(self) -> PathBuf {
         match self {
             Self::Istios => istio("pilot-agent"),
