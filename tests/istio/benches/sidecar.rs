@@ -178,7 +178,8 @@ fn create_services(istiod: &Istiod, count: u32) {
 
 /// Returns the bytes of an idle agent.
 async fn idle_memory(program: Program, istiod: &Istiod, services: u32) -> Result<f64, Failure> {
-    let name = format!("idle-{services}-{}", program.name());
+    // The path of a socket has at most 107 bytes.
+    let name = format!("idle-{services}-{program:?}").to_lowercase();
     let pod = PodSidecar::start_as(program, &name, istiod, net::loopback(), &[]);
     pod.until_ready().await;
     let last = format!("service-{}", services.saturating_sub(1));
@@ -193,7 +194,13 @@ async fn idle_memory(program: Program, istiod: &Istiod, services: u32) -> Result
 /// Restarts a container while istiod is away.
 async fn restart(istiod: &mut Istiod) -> Result<Row, Failure> {
     let mut pods = PROGRAMS.map(|program| {
-        PodSidecar::start_as(program, &format!("restart-{}", program.name()), istiod, net::loopback(), &[])
+        PodSidecar::start_as(
+            program,
+            &format!("restart-{program:?}").to_lowercase(),
+            istiod,
+            net::loopback(),
+            &[],
+        )
     });
     for pod in &pods {
         pod.until_ready().await;
