@@ -170,8 +170,7 @@ pub fn start(
         Some(probe) => ProbeSource::fixed(probe, rules),
         None => ProbeSource::new(group, rules),
     };
-    let mut probe_loop = ProbeLoop::new(run_probe, not_ready, source, pushes, phases, metrics);
-    probe_loop.publisher.is_logged = is_reported;
+    let probe_loop = ProbeLoop::new(run_probe, not_ready, source, pushes, phases, metrics, is_reported);
     let health = HealthHandle {
         snapshots: probe_loop.publisher.subscribe(),
         pushes: push,

@@ -50,10 +50,11 @@ where
         pushes: mpsc::Receiver<PushedProbe>,
         phases: watch::Receiver<Arc<Snapshot>>,
         metrics: Arc<Metrics>,
+        is_logged: bool,
     ) -> Self {
         let started = Instant::now();
         let state = HealthState::new(source.probe().map(|probe| probe.thresholds));
-        let publisher = Publisher::new(&state, started, metrics);
+        let publisher = Publisher::new(&state, started, metrics, is_logged);
         let mut probe_loop = Self {
             run_probe,
             not_ready,

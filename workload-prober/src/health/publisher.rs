@@ -19,7 +19,7 @@ pub(super) struct Publisher {
     /// The agent's start, from which the times of a snapshot count.
     started: Instant,
     /// False if changes of the health are not logged.
-    pub(super) is_logged: bool,
+    is_logged: bool,
     /// Text of the failure that was logged last.
     last_logged_failure: Option<String>,
     snapshots: watch::Sender<HealthSnapshot>,
@@ -27,7 +27,7 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// Publishes the initial state.
-    pub(super) fn new(state: &HealthState, started: Instant, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(state: &HealthState, started: Instant, metrics: Arc<Metrics>, is_logged: bool) -> Self {
         metrics.vm.health.state(state.verdict().state);
         let status = HealthStatus {
             verdict: state.verdict().clone(),
@@ -40,7 +40,7 @@ impl Publisher {
         Self {
             metrics,
             started,
-            is_logged: true,
+            is_logged,
             last_logged_failure: None,
             snapshots: watch::Sender::new(snapshot),
         }

@@ -70,6 +70,7 @@ impl Case {
             pushes,
             observer.subscribe(),
             metrics.clone(),
+            true,
         );
         let now = probe_loop.publisher.subscribe();
         Self { began, now, pushes: push, observer, metrics, task: tokio::spawn(probe_loop.run()) }
