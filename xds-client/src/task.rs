@@ -249,14 +249,14 @@ impl ClientTask {
                 Some(Input::UpstreamResponse(message))
             }
             UpstreamEvent::Closed { is_rejected, reason } => {
-                match &self.upstream {
-                    UpstreamHandle::Connecting(_) => metrics.vm.streams.connection_failures.inc(),
-                    _ => metrics.vm.streams.connection_terminations.inc(),
-                };
-                match &self.upstream {
-                    UpstreamHandle::Connecting(_) => metrics.vm.reports.connect("failed"),
-                    _ if is_rejected => metrics.vm.reports.connect("refused"),
-                    _ => {}
+                if matches!(self.upstream, UpstreamHandle::Connecting(_)) {
+                    metrics.vm.streams.connection_failures.inc();
+                    metrics.vm.reports.connect("failed");
+                } else {
+                    metrics.vm.streams.connection_terminations.inc();
+                    if is_rejected {
+                        metrics.vm.reports.connect("refused");
+                    }
                 }
                 if !self.is_half_closed {
                     let was_stable = self.proxy.was_stable(self.started.elapsed());
