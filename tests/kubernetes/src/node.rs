@@ -6,6 +6,7 @@ mod containerd;
 mod kubelet;
 mod linux_namespaces;
 mod namespace;
+mod services;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{Cluster, Options, Process, manifests};
-use kit::docker::archive;
+use kit::docker::archive::{self, Contents};
 use kit::envoy::workspace;
 use kit::terminal::say;
 use kit::wait;
@@ -46,6 +47,8 @@ pub struct Node {
     /// Tests can stop and restart kubelet.
     kubelet: Mutex<Option<Process>>,
     containerd: Process,
+    /// What makes Services and their names known, on a node for a mesh.
+    _services: Vec<Process>,
     // Dropped last, because all processes of the node end with the namespaces.
     namespaces: LinuxNamespaces,
 }
@@ -84,6 +87,19 @@ impl Node {
     /// # Panics
     /// If the node cannot be started.
     pub fn start(name: &str) -> Self {
+        Self::start_with(name, Contents::Shipped)
+    }
+
+    /// Starts a node with the images of an Istio mesh, with kube-proxy, DNS, and a containerd that
+    /// mounts images as volumes. The calling thread enters its network namespace.
+    ///
+    /// # Panics
+    /// If the node cannot be started.
+    pub fn start_for_mesh(name: &str) -> Self {
+        Self::start_with(name, Contents::Mesh)
+    }
+
+    fn start_with(name: &str, contents: Contents) -> Self {
         assert!(
             geteuid().is_root(),
             "a Kubernetes node requires root for namespaces, mounts and control groups"
@@ -93,21 +109,25 @@ impl Node {
         let process = std::process::id();
         let folder = all.join(format!("{process}-{name}"));
         std::fs::create_dir_all(folder.join("log")).expect("target is writable");
-        let images = all.join("images.tar");
-        archive::make(&images)
+        let images = archive::make(contents)
             .unwrap_or_else(|error| panic!("cannot build the images of a Kubernetes node: {error}"));
         let begin = Instant::now();
         let cgroup = format!("app-health-{process}-{name}");
         let namespaces = LinuxNamespaces::start(&folder, kit::container_tools::folder().as_deref(), &cgroup);
         namespaces.enter();
-        let containerd = containerd::start(&namespaces, &folder);
+        let containerd = containerd::start(&namespaces, &folder, contents);
         let cluster = thread::scope(|scope| {
             let import = scope.spawn(|| containerd::import(&namespaces, &images));
             let cluster = Cluster::start(&folder.join("cluster"), options());
             import.join().expect("the images are imported");
             cluster
         });
-        let node = Self { cluster, folder, cgroup, kubelet: Mutex::new(None), containerd, namespaces };
+        let services = match contents {
+            Contents::Shipped => Vec::new(),
+            Contents::Mesh => services::start(&namespaces, &folder, &cluster.kubeconfig("admin")),
+        };
+        let kubelet = Mutex::new(None);
+        let node = Self { cluster, folder, cgroup, kubelet, containerd, _services: services, namespaces };
         node.start_kubelet();
         node.until("the node is ready", || {
             let node = node.cluster.kubectl(&["get", "node", NAME, "-o", "json"], "");

@@ -1,6 +1,8 @@
 //! All images of a test node in one archive. A separate Docker daemon builds it, and only if a file
 //! that goes into it has changed.
 
+mod mesh;
+
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,8 @@ use super::Daemon;
 use super::images::{below, busybox, libraries, place};
 use crate::container_tools::{self, find};
 use crate::envoy::{Version, workspace};
+
+pub use mesh::AGENT;
 
 /// The sidecar, built with the shipped Dockerfile.
 pub const SIDECAR: &str = concat!("app-health:", env!("CARGO_PKG_VERSION"));
@@ -28,7 +32,32 @@ pub const DEBIAN: &str = "app-health-test/debian:1";
 /// Envoy on top of Debian, in place of the official image; the base of the sidecar image.
 pub const ENVOY: &str = "app-health-test/envoy:1";
 
-const ALL: [&str; 7] = [SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY];
+/// Which images a node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Those that this project ships, and those of the tests.
+    Shipped,
+    /// Those of an Istio mesh, and those of the tests.
+    Mesh,
+}
+
+impl Contents {
+    fn images(self) -> &'static [&'static str] {
+        match self {
+            Self::Shipped => &[SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY],
+            Self::Mesh => &[mesh::PROXY, mesh::PILOT, mesh::AGENT, PAUSE, APPLICATION, BUSYBOX],
+        }
+    }
+
+    /// Returns the path of the archive.
+    fn archive(self) -> PathBuf {
+        let name = match self {
+            Self::Shipped => "images.tar",
+            Self::Mesh => "mesh-images.tar",
+        };
+        workspace().join("target/node").join(name)
+    }
+}
 
 /// The first process of a PID namespace ignores signals for which it has no handler, so it installs
 /// one.
@@ -53,59 +82,68 @@ COPY . /
 ENTRYPOINT ["/bin/application"]
 "#;
 
-/// The files that the images are built from.
+/// The files that the images of the tests are built from.
 struct Parts {
-    agent: PathBuf,
-    control_plane: PathBuf,
     application: PathBuf,
     envoy: PathBuf,
     busybox: PathBuf,
     debian: PathBuf,
+    others: Others,
 }
 
-/// Builds the archive at `path`, unless it already exists with the same content. If several
-/// processes do so at the same time, one builds it and the others wait.
+/// The files of the other images.
+enum Others {
+    Shipped { agent: PathBuf, control_plane: PathBuf },
+    Mesh(mesh::Parts),
+}
+
+/// Builds an archive, unless it already exists with the same content, and returns its path. If
+/// several processes do so at the same time, one builds it and the others wait.
 ///
 /// # Errors
 /// Names what is missing on this machine.
 ///
 /// # Panics
 /// If an image cannot be built.
-pub fn make(path: &Path) -> Result<(), String> {
-    let parts = Parts::find()?;
+pub fn make(contents: Contents) -> Result<PathBuf, String> {
+    let parts = Parts::find(contents)?;
+    let path = contents.archive();
     let beside = |end: &str| path.with_extension(end);
     fs::create_dir_all(path.parent().expect("a file in a folder")).expect("a writable folder");
     let lock = File::create(beside("lock")).expect("a writable folder");
     lock.lock().expect("a file can be locked");
     let digest = parts.digest();
     if path.is_file() && fs::read_to_string(beside("digest")).is_ok_and(|made| made == digest) {
-        return Ok(());
+        return Ok(path);
     }
     let daemon = Daemon::start_empty("images");
     daemon.make_all(&parts);
     let new = beside("new");
-    daemon.ask(&[&["save", "--output", new.to_str().expect("UTF-8")], &ALL[..]].concat());
+    daemon.ask(&[&["save", "--output", new.to_str().expect("UTF-8")], contents.images()].concat());
     // In this order, an interruption never leaves the digest of another archive.
     let _ = fs::remove_file(beside("digest"));
-    fs::rename(&new, path).expect("a writable folder");
+    fs::rename(&new, &path).expect("a writable folder");
     fs::write(beside("digest"), digest).expect("a writable folder");
-    Ok(())
+    Ok(path)
 }
 
 impl Parts {
-    fn find() -> Result<Self, String> {
-        let there = |file: PathBuf, how: &str| {
-            if file.is_file() { Ok(file) } else { Err(format!("{} is missing: {how}", file.display())) }
-        };
+    fn find(contents: Contents) -> Result<Self, String> {
         container_tools::folder()
             .ok_or("CONTAINER_TOOLS is not set to a folder: run ./justw --containers")?;
+        let others = match contents {
+            Contents::Shipped => Others::Shipped {
+                agent: there(built(&static_agent()), "./justw release builds it")?,
+                control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
+            },
+            Contents::Mesh => Others::Mesh(mesh::Parts::find()?),
+        };
         Ok(Self {
-            agent: there(built("release/app-health-agent"), "./justw release builds it")?,
-            control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
             application: there(built("debug/application"), "./justw build builds it")?,
             envoy: Version::Newest.binary(),
             busybox: find("busybox").ok_or("busybox is missing: apt-get install busybox-static")?,
             debian: there(workspace().join(".tools/debian.tar"), "./justw --debian makes it")?,
+            others,
         })
     }
 
@@ -113,8 +151,12 @@ impl Parts {
     /// gigabyte would take longer than the start of a node.
     fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        let Self { agent, control_plane, application, envoy, busybox, debian } = self;
-        for file in [agent, control_plane, application, envoy, busybox, debian] {
+        let others = match &self.others {
+            Others::Shipped { agent, control_plane } => vec![agent, control_plane],
+            Others::Mesh(parts) => parts.files().into(),
+        };
+        let Self { application, envoy, busybox, debian, .. } = self;
+        for file in others.into_iter().chain([application, envoy, busybox, debian]) {
             let data = fs::metadata(file).expect("the file was found before");
             hash.update(format!(
                 "{} {} {}.{}\n",
@@ -124,12 +166,23 @@ impl Parts {
                 data.mtime_nsec()
             ));
         }
-        for file in ["Dockerfile", "Dockerfile.control-plane"] {
+        for file in ["Dockerfile", "Dockerfile.control-plane", "Dockerfile.istio"] {
             hash.update(fs::read(workspace().join(file)).expect("the file is in the repository"));
         }
-        hash.update(concat!(include_str!("archive.rs"), include_str!("images.rs")));
+        let sources =
+            [include_str!("archive.rs"), include_str!("archive/mesh.rs"), include_str!("images.rs")];
+        hash.update(sources.concat());
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Returns the path of the agent for Pods below the target folder.
+fn static_agent() -> String {
+    format!("{}-unknown-linux-musl/release/app-health-agent", std::env::consts::ARCH)
+}
+
+fn there(file: PathBuf, how: &str) -> Result<PathBuf, String> {
+    if file.is_file() { Ok(file) } else { Err(format!("{} is missing: {how}", file.display())) }
 }
 
 impl Daemon {
@@ -137,22 +190,8 @@ impl Daemon {
         let path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
         let debian = parts.debian.to_str().expect("UTF-8");
         self.ask(&["import", "--change", path, "--change", "CMD [\"/bin/sh\"]", debian, DEBIAN]);
-        let one = |name: &str, from: &Path, to: &str| {
-            let context = self.context(name);
-            place(from, &context.join(to));
-            context
-        };
-        self.build(ENVOY, ENVOY_FILE, &one("envoy", &parts.envoy, "envoy"), &[]);
-        let context = one("sidecar", &parts.agent, "target/release/app-health-agent");
-        self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={ENVOY}"));
-        let context = one("control-plane", &parts.control_plane, "target/release/app-health");
-        self.build_shipped(
-            "Dockerfile.control-plane",
-            CONTROL_PLANE,
-            &context,
-            &format!("BASE_IMAGE={DEBIAN}"),
-        );
-        self.build(PAUSE, PAUSE_FILE, &one("pause", &parts.busybox, "busybox"), &[]);
+        self.build(ENVOY, ENVOY_FILE, &self.with_file("envoy", &parts.envoy, "envoy"), &[]);
+        self.build(PAUSE, PAUSE_FILE, &self.with_file("pause", &parts.busybox, "busybox"), &[]);
 
         let context = self.context("busybox");
         busybox(&context);
@@ -162,7 +201,31 @@ impl Daemon {
         without_symbols(&program);
         libraries(&parts.application).iter().for_each(|file| place(file, &below(&context, file)));
         self.build(APPLICATION, APPLICATION_FILE, &context, &[]);
+
+        match &parts.others {
+            Others::Shipped { agent, control_plane } => self.make_shipped(agent, control_plane),
+            Others::Mesh(parts) => self.make_mesh(parts),
+        }
         self.forget_contexts();
+    }
+
+    fn make_shipped(&self, agent: &Path, control_plane: &Path) {
+        let context = self.with_file("sidecar", agent, "target/release/app-health-agent");
+        self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={ENVOY}"));
+        let context = self.with_file("control-plane", control_plane, "target/release/app-health");
+        self.build_shipped(
+            "Dockerfile.control-plane",
+            CONTROL_PLANE,
+            &context,
+            &format!("BASE_IMAGE={DEBIAN}"),
+        );
+    }
+
+    /// Creates a folder for an image with this file.
+    fn with_file(&self, name: &str, from: &Path, to: &str) -> PathBuf {
+        let context = self.context(name);
+        place(from, &context.join(to));
+        context
     }
 }
 

@@ -1,12 +1,13 @@
 //! containerd on a node: its configuration, the Pod network, the images.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::linux_namespaces::LinuxNamespaces;
-use crate::Process;
+use crate::{Process, tool};
+use kit::docker::archive::Contents;
 use kit::wait;
 
 /// The path of its socket inside the node.
@@ -36,7 +37,8 @@ const NETWORK: &str = r#"{
   }]
 }"#;
 
-pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path) -> Process {
+/// Starts Debian's containerd, or on a node for a mesh one that mounts images as volumes.
+pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, contents: Contents) -> Process {
     let config = folder.join("containerd.toml");
     std::fs::write(&config, CONFIG).expect("a writable folder");
     let network = folder.join("network.conflist");
@@ -47,7 +49,15 @@ pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path) -> Process {
         install.status().expect("nsenter starts").success(),
         "the network configuration cannot be installed"
     );
-    let mut command = namespaces.command("containerd");
+    let program = match contents {
+        Contents::Shipped => PathBuf::from("containerd"),
+        Contents::Mesh => tool("containerd"),
+    };
+    let mut command = namespaces.command(program.to_str().expect("UTF-8"));
+    // It finds its shim on the PATH.
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders = program.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&folders));
+    command.env("PATH", std::env::join_paths(folders).expect("paths without colons"));
     Process::start(command.arg("--config").arg(&config), &folder.join("log/containerd.log"))
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::containerd::SOCKET;
 use super::linux_namespaces::{LinuxNamespaces, descendant};
+use super::services::DNS;
 use super::{IP, NAME};
 use crate::{Process, tool};
 
@@ -36,7 +37,7 @@ fn configuration(cgroup: &str) -> serde_json::Value {
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
         "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
         "cgroupDriver": "cgroupfs", "cgroupRoot": format!("/{cgroup}"), "failCgroupV1": false, "enforceNodeAllocatable": [],
-        "failSwapOn": false, "resolvConf": "", "clusterDNS": ["10.96.0.10"], "volumePluginDir": "/var/lib/kubelet/volume-plugins",
+        "failSwapOn": false, "resolvConf": "", "clusterDNS": [DNS], "clusterDomain": "cluster.local", "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
         "authorization": {"mode": "AlwaysAllow"},
         "evictionHard": {"memory.available": "50Mi"},

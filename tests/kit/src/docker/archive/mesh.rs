@@ -1,0 +1,69 @@
+//! The images of an Istio mesh, in the layout of those that Istio publishes.
+
+use std::path::PathBuf;
+
+use super::{BUSYBOX, built, there};
+use crate::docker::Daemon;
+use crate::docker::images::place;
+use crate::envoy::workspace;
+
+/// Istio's image `proxyv2`: Envoy, Istio's agent, its bootstrap template, and iptables.
+pub(super) const PROXY: &str = "app-health-test/proxyv2:mesh";
+/// Istio's control plane.
+pub(super) const PILOT: &str = "app-health-test/pilot:mesh";
+/// Our agent, built with the shipped Dockerfile.
+pub const AGENT: &str = concat!("app-health-istio:", env!("CARGO_PKG_VERSION"));
+
+const PROXY_FILE: &str = r#"FROM app-health-test/envoy:1
+WORKDIR /
+COPY envoy_bootstrap.json /var/lib/istio/envoy/envoy_bootstrap_tmpl.json
+COPY pilot-agent /usr/local/bin/pilot-agent
+ENTRYPOINT ["/usr/local/bin/pilot-agent"]
+"#;
+
+const PILOT_FILE: &str = r#"FROM app-health-test/debian:1
+COPY pilot-discovery /usr/local/bin/pilot-discovery
+USER 1337:1337
+ENTRYPOINT ["/usr/local/bin/pilot-discovery"]
+"#;
+
+/// The files that the images are built from.
+pub(super) struct Parts {
+    /// With TLS and xDS.
+    agent: PathBuf,
+    pilot_agent: PathBuf,
+    pilot_discovery: PathBuf,
+    bootstrap: PathBuf,
+}
+
+impl Parts {
+    pub(super) fn find() -> Result<Self, String> {
+        let istio = |name: &str| {
+            there(workspace().join("target/istio").join(name), "./justw test-istio-mesh builds it")
+        };
+        Ok(Self {
+            agent: there(built("release/app-health-agent"), "./justw release-vm builds it")?,
+            pilot_agent: istio("pilot-agent")?,
+            pilot_discovery: istio("pilot-discovery")?,
+            bootstrap: istio("envoy_bootstrap.json")?,
+        })
+    }
+
+    pub(super) fn files(&self) -> [&PathBuf; 4] {
+        let Self { agent, pilot_agent, pilot_discovery, bootstrap } = self;
+        [agent, pilot_agent, pilot_discovery, bootstrap]
+    }
+}
+
+impl Daemon {
+    /// Builds the images, after those that they are based on.
+    pub(super) fn make_mesh(&self, parts: &Parts) {
+        let context = self.with_file("proxyv2", &parts.pilot_agent, "pilot-agent");
+        place(&parts.bootstrap, &context.join("envoy_bootstrap.json"));
+        self.build(PROXY, PROXY_FILE, &context, &[]);
+        let context = self.with_file("pilot", &parts.pilot_discovery, "pilot-discovery");
+        self.build(PILOT, PILOT_FILE, &context, &[]);
+        let context = self.with_file("istio", &parts.agent, "target/release/app-health-agent");
+        self.build_shipped("Dockerfile.istio", AGENT, &context, &format!("BASE_IMAGE={BUSYBOX}"));
+    }
+}

@@ -1,0 +1,240 @@
+//! What Pods with either agent do when a part of the mesh fails. Both are called during each fault, by
+//! one client; a table says what it saw. The faults concern the whole node, so that no other test runs
+//! beside these.
+
+use std::fs;
+
+use kit::terminal::say;
+use kubernetes_tests::node::{Namespace, condition, container};
+use mesh_tests::workloads::{Agent, Calls, address, application, calls, get, pod, service};
+use mesh_tests::{Mesh, SYSTEM};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+const PODS: [(&str, Agent); 2] = [("stock", Agent::Stock), ("ours", Agent::Mounted)];
+const CALLER: &str = "caller";
+
+/// A program in the container `istio-proxy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Agent,
+    Envoy,
+}
+
+/// Pods that have had no fault yet, so that kubelet does not delay a restart, and their caller.
+struct Scene<'a> {
+    mesh: &'a Mesh,
+    namespace: Namespace<'a>,
+}
+
+/// A Pod, how often its sidecar has been restarted, and what its caller saw.
+type Row = (&'static str, u64, Calls);
+
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn alone_faults() {
+    let mesh = Mesh::shared();
+    envoy_is_killed(mesh);
+    envoy_hangs(mesh);
+    the_agent_is_killed(mesh);
+    certificates_are_renewed_while_the_api_server_restarts(mesh);
+    the_sidecar_restarts_while_istiod_is_away(mesh);
+}
+
+/// Our agent starts Envoy again, Istio's ends with it.
+fn envoy_is_killed(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "");
+    for (name, _) in PODS {
+        scene.replace(name, Program::Envoy);
+    }
+    let rows = PODS.map(|(name, _)| scene.recovered(name));
+    print("Envoy is killed", &rows);
+    assert_eq!(rows.map(|(_, restarts, _)| restarts), [1, 0]);
+}
+
+/// Our agent replaces an Envoy that answers nothing.
+fn envoy_hangs(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "APP_HEALTH_ENVOY_HANG_SECONDS: \"5\"");
+    let stopped = PODS.map(|(name, _)| {
+        let process = scene.process(name, Program::Envoy).expect("Envoy runs");
+        kill(process, Signal::SIGSTOP).expect("Envoy runs");
+        process
+    });
+    scene.until_replaced("ours", Program::Envoy, stopped[1]);
+    let ours = scene.recovered("ours");
+    assert_eq!(ours.1, 0, "{ours:?}");
+    assert_eq!(scene.process("stock", Program::Envoy), Some(stopped[0]), "Istio's agent does not notice it");
+    let stock = calls(&scene.namespace, CALLER, &url("stock"));
+    print("Envoy hangs; the limit of our agent is 5 s", &[("stock", 0, stock), ours]);
+}
+
+fn the_agent_is_killed(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "");
+    for (name, _) in PODS {
+        scene.replace(name, Program::Agent);
+    }
+    let rows = PODS.map(|(name, _)| scene.recovered(name));
+    print("the agent is killed", &rows);
+    assert_eq!(rows.map(|(_, restarts, _)| restarts), [1, 1]);
+}
+
+fn certificates_are_renewed_while_the_api_server_restarts(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "SECRET_TTL: 60s");
+    mesh.node.cluster.stop_api_server();
+    mesh.node.cluster.start_api_server();
+    for (name, _) in PODS {
+        let address = address(&scene.namespace.pod(name), 15020);
+        mesh.node.until(&format!("the certificate of {name} is renewed twice"), || {
+            let metrics = get(address, "/stats/prometheus").text();
+            let requests = metrics
+                .lines()
+                .find_map(|line| {
+                    line.strip_prefix("istio_agent_num_outgoing_requests{request_type=\"csr\"} ")
+                })
+                .and_then(|value| value.parse::<f64>().ok());
+            requests.is_some_and(|requests| requests >= 3.0)
+        });
+    }
+    let rows = PODS.map(|(name, _)| scene.recovered(name));
+    print("certificates are renewed twice while the API server restarts", &rows);
+    for (name, restarts, calls) in rows {
+        assert_eq!((restarts, calls.failed), (0, 0), "{name}: {calls:?}");
+    }
+}
+
+/// Our agent needs istiod only for what has changed.
+fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "");
+    let cluster = &mesh.node.cluster;
+    let scale = |replicas: &str| {
+        cluster.kubectl_ok(&["scale", "-n", SYSTEM, "deployment/istiod", "--replicas", replicas], "");
+    };
+    scale("0");
+    mesh.node.until("istiod has ended", || {
+        let pods = cluster.get(&["-n", SYSTEM, "pods", "-l", "app=istiod"]);
+        pods["items"].as_array().is_some_and(Vec::is_empty)
+    });
+    for (name, _) in PODS {
+        scene.replace(name, Program::Agent);
+    }
+    let ours = scene.recovered("ours");
+    // Its certificate and its configuration are used as long as istiod is away.
+    let mut later = ours.2.clone();
+    mesh.node.until("our Pod has served for a while", || {
+        later = later.and(&calls(&scene.namespace, CALLER, &url("ours")));
+        later.succeeded > ours.2.succeeded + 600
+    });
+    assert_eq!(later.failed, ours.2.failed, "{later:?}");
+    let stock = scene.namespace.pod("stock");
+    assert!(!condition(&stock, "Ready"), "Istio's agent needs istiod to start: {}", stock["status"]);
+    let away = calls(&scene.namespace, CALLER, &url("stock"));
+    scale("1");
+    let (_, restarts, back) = scene.recovered("stock");
+    print(
+        "the sidecar restarts while istiod is away",
+        &[("stock", restarts, away.and(&back)), (ours.0, ours.1, later)],
+    );
+}
+
+impl<'a> Scene<'a> {
+    /// Creates both Pods, with this line of `proxyMetadata`, and their caller, and waits until they serve.
+    fn start(mesh: &'a Mesh, metadata: &str) -> Self {
+        let namespace = mesh.create_namespace("faults");
+        for (name, agent) in PODS {
+            namespace.create(&service(name));
+            let mut pod = pod(name, agent, &[application(&[])]);
+            pod["metadata"]["annotations"]["proxy.istio.io/config"] =
+                format!("proxyMetadata: {{{metadata}}}").into();
+            namespace.create(&pod);
+        }
+        let urls = PODS.map(|(name, _)| url(name));
+        let arguments: Vec<&str> = urls.iter().flat_map(|url| ["--call", url]).collect();
+        namespace.create(&pod(CALLER, Agent::Mounted, &[application(&arguments)]));
+        for name in ["stock", "ours", CALLER] {
+            namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
+        }
+        let scene = Self { mesh, namespace };
+        for (name, _) in PODS {
+            scene.until_served(name);
+            calls(&scene.namespace, CALLER, &url(name));
+        }
+        scene
+    }
+
+    /// Waits until requests to a Pod succeed, and returns all calls since the last time.
+    fn until_served(&self, pod: &str) -> Calls {
+        let mut total = Calls::default();
+        self.mesh.node.until(&format!("{pod} serves"), || {
+            let calls = calls(&self.namespace, CALLER, &url(pod));
+            let serves = calls.succeeded > 5 && calls.failed == 0;
+            total = total.and(&calls);
+            serves
+        });
+        total
+    }
+
+    /// Waits until a Pod is ready and serves, and returns its row. Its application has not been
+    /// restarted.
+    fn recovered(&self, name: &'static str) -> Row {
+        let calls = self.until_served(name);
+        let pod = self.namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
+        assert_eq!(restarts(&pod, "app"), 0, "{name}: {}", pod["status"]);
+        (name, restarts(&pod, "istio-proxy"), calls)
+    }
+
+    /// Kills a program of a Pod's sidecar, and waits until another one runs.
+    fn replace(&self, pod: &str, program: Program) {
+        let process = self.process(pod, program).expect("the program runs");
+        kill(process, Signal::SIGKILL).expect("the program runs");
+        self.until_replaced(pod, program, process);
+    }
+
+    fn until_replaced(&self, pod: &str, program: Program, before: Pid) {
+        self.mesh.node.until(&format!("another {program:?} of {pod} runs"), || {
+            self.process(pod, program).is_some_and(|process| process != before)
+        });
+    }
+
+    /// Returns the process of a program of a Pod's sidecar.
+    fn process(&self, pod: &str, program: Program) -> Option<Pid> {
+        let of_program = |(_, name): &&(Pid, String)| (name == "envoy") == (program == Program::Envoy);
+        let found = processes(pod, &self.namespace.name);
+        found.iter().find(of_program).map(|(process, _)| *process)
+    }
+}
+
+fn url(pod: &str) -> String {
+    format!("http://{pod}:80/")
+}
+
+fn restarts(pod: &Value, name: &str) -> u64 {
+    container(pod, name)["restartCount"].as_u64().unwrap_or_default()
+}
+
+fn print(fault: &str, rows: &[Row]) {
+    for (name, restarts, calls) in rows {
+        say(&format!(
+            "{fault}: {name}: {} of {} requests failed, {:.1} s without a success, {restarts} restarts of the sidecar\n",
+            calls.failed,
+            calls.failed + calls.succeeded,
+            calls.longest_gap,
+        ));
+    }
+}
+
+/// Returns the processes of a Pod's sidecar with the names of their programs, by the environment that
+/// Istio's injector has given them.
+fn processes(pod: &str, namespace: &str) -> Vec<(Pid, String)> {
+    let wanted = [format!("POD_NAME={pod}"), format!("POD_NAMESPACE={namespace}")];
+    let of = |entry: fs::DirEntry| {
+        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+        let is_of_pod = wanted.iter().all(|wanted| variables.contains(&wanted.as_bytes()));
+        let program = fs::read_link(entry.path().join("exe")).ok()?;
+        let name = program.file_name()?.to_str()?.to_owned();
+        is_of_pod.then_some((Pid::from_raw(process), name))
+    };
+    fs::read_dir("/proc").expect("/proc").flatten().filter_map(of).collect()
+}

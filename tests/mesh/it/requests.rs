@@ -1,0 +1,92 @@
+//! Requests between Pods with either agent are authenticated, and nothing else reaches them.
+
+use kubernetes_tests::node::condition;
+use mesh_tests::Mesh;
+use mesh_tests::workloads::{Agent, address, application, calls, command, control, get, pod, service};
+use serde_json::{Value, json};
+
+const PODS: [(&str, Agent); 3] =
+    [("stock", Agent::Stock), ("mounted", Agent::Mounted), ("copied", Agent::Copied)];
+
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn requests_are_authenticated_between_both_agents() {
+    let mesh = Mesh::shared();
+    let shop = mesh.create_namespace("shop");
+    let urls = PODS.map(|(name, _)| (name, format!("http://{name}:80/from-all")));
+    for (name, agent) in PODS {
+        let others: Vec<String> = urls
+            .iter()
+            .filter(|(other, _)| *other != name)
+            .flat_map(|(_, url)| ["--call".to_owned(), url.clone()])
+            .collect();
+        let arguments: Vec<&str> = others.iter().map(String::as_str).collect();
+        shop.kubectl_ok(&["create", "serviceaccount", name], "");
+        let mut pod = pod(name, agent, &[application(&arguments)]);
+        pod["spec"]["serviceAccountName"] = name.into();
+        shop.create(&service(name));
+        shop.create(&pod);
+    }
+    for (name, agent) in PODS {
+        let pod = shop.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
+        assert_eq!(command(&pod).is_some(), agent != Agent::Stock, "{}", pod["spec"]);
+        let version = shop.kubectl_ok(&["logs", name, "-c", "istio-proxy"], "");
+        assert_eq!(version.contains("app_health_agent"), agent != Agent::Stock, "{name}: {version}");
+    }
+    for (name, _) in PODS {
+        for (other, url) in urls.iter().filter(|(other, _)| *other != name) {
+            mesh.node.until(&format!("{name} reaches {other}"), || calls(&shop, name, url).succeeded > 5);
+        }
+    }
+    for (name, _) in PODS {
+        // Each sender is known to the receiving side by its certificate.
+        let mut missing = Vec::new();
+        let what = format!("{name} knows the identities of all senders");
+        mesh.node.until_or(
+            &what,
+            || {
+                let heads = seen(&control(&shop, name, "app", "/seen"));
+                let known = |sender: &str| {
+                    let identity = format!("By=spiffe://cluster.local/ns/{0}/sa/{name};Hash=", shop.name);
+                    let uri = format!("URI=spiffe://cluster.local/ns/{}/sa/{sender}", shop.name);
+                    heads.iter().any(|head| head.contains(&identity) && head.contains(&uri))
+                };
+                let senders = PODS.map(|(sender, _)| sender);
+                missing = senders.into_iter().filter(|sender| *sender != name && !known(sender)).collect();
+                missing.is_empty()
+            },
+            || control(&shop, name, "app", "/seen"),
+        );
+    }
+    for (name, agent) in PODS {
+        let pod = shop.pod(name);
+        for port in [8080, 8443, 9900, 15006] {
+            assert_eq!(get(address(&pod, port), "/plaintext").status, 0, "{name}:{port}");
+        }
+        assert!(!control(&shop, name, "app", "/seen").contains("plaintext"), "{name}");
+        scrape(&pod, agent);
+    }
+}
+
+/// Prometheus finds the metrics of agent and Envoy by the annotations of Istio's injector.
+fn scrape(pod: &Value, agent: Agent) {
+    let annotations = &pod["metadata"]["annotations"];
+    let expected = json!({"scrape": "true", "port": "15020", "path": "/stats/prometheus"});
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(&annotations[format!("prometheus.io/{name}")], value);
+    }
+    let metrics = get(address(pod, 15020), "/stats/prometheus");
+    assert_eq!(metrics.status, 200);
+    let metrics = metrics.text();
+    for name in
+        ["istio_agent_cert_expiry_seconds{", "envoy_server_live", "istio_agent_startup_duration_seconds"]
+    {
+        assert!(metrics.contains(name), "{agent:?}: no {name}");
+    }
+}
+
+fn seen(text: &str) -> Vec<String> {
+    let seen: Value = serde_json::from_str(text).expect("JSON");
+    let heads = seen["http"].as_array().expect("a list").iter();
+    heads.map(|head| head.as_str().expect("text").to_owned()).collect()
+}

@@ -1,0 +1,132 @@
+//! An Istio mesh on a Kubernetes node: istiod from Istio's own charts, its injector, its agent and its
+//! iptables program, and mutual TLS required everywhere.
+
+pub mod workloads;
+
+use std::fs;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use istio_tests::istio;
+use kit::envoy::workspace;
+use kubernetes_tests::helm::Helm;
+use kubernetes_tests::node::{Namespace, Node};
+use serde_json::{Value, json};
+
+/// The namespace of istiod.
+pub const SYSTEM: &str = "istio-system";
+
+/// A node with Istio. Dropping it ends both.
+pub struct Mesh {
+    pub node: Node,
+}
+
+impl Mesh {
+    /// Returns the mesh that the tests of this process share. The calling thread enters the network
+    /// namespace of its node.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Option<Mesh>> = OnceLock::new();
+        let mesh = SHARED.get_or_init(|| {
+            let (send, receive) = channel();
+            // Processes of the node are killed when the thread that started them ends, so this
+            // thread never ends.
+            thread::spawn(move || {
+                send.send(Self::start("mesh")).expect("the receiver exists");
+                loop {
+                    thread::park();
+                }
+            });
+            receive.recv().ok()
+        });
+        let mesh =
+            mesh.as_ref().expect("the shared mesh runs; if not, the test that started it reports the error");
+        mesh.node.enter();
+        mesh
+    }
+
+    /// Starts a node and installs Istio on it.
+    ///
+    /// # Panics
+    /// If that is not possible; the message contains the reason.
+    pub fn start(name: &str) -> Self {
+        let node = Node::start_for_mesh(name);
+        let mesh = Self { node };
+        mesh.install();
+        mesh
+    }
+
+    fn install(&self) {
+        let cluster = &self.node.cluster;
+        let helm = Helm::new(&self.node.folder.join("helm"), cluster.kubeconfig("admin"));
+        let ours = workspace().join("envoy-config/istio/values.yaml");
+        let values = self.node.folder.join("istiod-values.json");
+        fs::write(&values, settings().to_string()).expect("a writable folder");
+        for (chart, files) in [("base", vec![]), ("istio-discovery", vec![values, ours])] {
+            let folder = istio("charts").join(chart);
+            let mut arguments = vec!["install".to_owned(), chart.to_owned(), folder.display().to_string()];
+            arguments.extend(["--namespace", SYSTEM, "--create-namespace"].map(str::to_owned));
+            for file in files {
+                arguments.extend(["--values".to_owned(), file.display().to_string()]);
+            }
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            helm.run(&arguments)
+                .unwrap_or_else(|error| panic!("the chart {chart} is not installed: {error}"));
+        }
+        let rollout = ["rollout", "status", "-n", SYSTEM, "deployment/istiod", "--timeout", "120s"];
+        cluster.kubectl_ok(&rollout, "");
+        cluster.apply(&strict().to_string());
+    }
+
+    /// Creates a namespace whose Pods Istio's injector changes.
+    ///
+    /// # Panics
+    /// If it cannot be created.
+    pub fn create_namespace(&self, name: &str) -> Namespace<'_> {
+        let namespace = self.node.create_namespace(name, false);
+        let label = ["label", "namespace", &namespace.name, "istio-injection=enabled"];
+        self.node.cluster.kubectl_ok(&label, "");
+        namespace
+    }
+
+    /// Runs `istioctl` as the administrator, and returns stdout.
+    ///
+    /// # Panics
+    /// If it fails; the message contains stderr.
+    pub fn istioctl(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(istio("istioctl"));
+        command.arg("--kubeconfig").arg(self.node.cluster.kubeconfig("admin")).args(arguments);
+        let output = command.output().expect("istioctl starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+        assert!(output.status.success(), "istioctl {arguments:?}: {err}\n{out}");
+        out
+    }
+}
+
+/// Values of Istio's chart: images of the tests, small requests, and what a stock Envoy, which has no
+/// filters of Istio, does not support.
+fn settings() -> Value {
+    json!({
+        "global": {
+            "hub": "app-health-test", "tag": "mesh", "imagePullPolicy": "IfNotPresent",
+            "proxy": {"resources": {"requests": {"cpu": "10m", "memory": "40Mi"}}},
+        },
+        "autoscaleEnabled": false,
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
+        "env": {"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false"},
+        "telemetry": {"enabled": false},
+    })
+}
+
+/// Mutual TLS is required in the whole mesh.
+fn strict() -> Value {
+    json!({
+        "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",
+        "metadata": {"name": "default", "namespace": SYSTEM}, "spec": {"mtls": {"mode": "STRICT"}},
+    })
+}

@@ -1,0 +1,182 @@
+//! Pods and Deployments of the tests, and what their applications have seen.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{IpAddr, SocketAddr};
+use std::process::{Child, ChildStdout, Stdio};
+
+use kit::caller::{self, Answer};
+use kit::docker::archive::APPLICATION;
+use kubernetes_tests::node::Namespace;
+use kubernetes_tests::tool;
+use serde_json::{Value, json};
+
+/// Which agent a Pod has, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Istio's.
+    Stock,
+    /// Ours, from an image that is mounted as a volume.
+    Mounted,
+    /// Ours, copied from its image by an init container.
+    Copied,
+}
+
+impl Agent {
+    /// Returns the annotations of a Pod that choose this agent; null removes one.
+    pub fn annotations(self) -> Value {
+        let templates = match self {
+            Self::Stock => None,
+            Self::Mounted => Some("sidecar,app-health"),
+            Self::Copied => Some("sidecar,app-health-copy"),
+        };
+        // The container that copies would run after a native sidecar.
+        let native = (self == Self::Copied).then_some("false");
+        json!({"inject.istio.io/templates": templates, "sidecar.istio.io/nativeSidecar": native})
+    }
+}
+
+/// The application as a container whose readiness is probed each second.
+pub fn application(arguments: &[&str]) -> Value {
+    json!({
+        "name": "app", "image": APPLICATION, "args": arguments, "ports": [{"name": "http", "containerPort": 8080}],
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1},
+    })
+}
+
+/// A Pod with this label `app` and these containers.
+pub fn pod(name: &str, agent: Agent, containers: &[Value]) -> Value {
+    let mut pod = template(name, agent, containers);
+    pod["apiVersion"] = "v1".into();
+    pod["kind"] = "Pod".into();
+    pod["metadata"]["name"] = name.into();
+    pod
+}
+
+/// The template of a Pod.
+pub fn template(app: &str, agent: Agent, containers: &[Value]) -> Value {
+    let mut annotations = agent.annotations();
+    annotations.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    json!({
+        "metadata": {"labels": {"app": app}, "annotations": annotations},
+        "spec": {"terminationGracePeriodSeconds": 20, "containers": containers},
+    })
+}
+
+/// A Service for the Pods with this label `app`.
+pub fn service(app: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": app},
+        "spec": {"selector": {"app": app}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    })
+}
+
+/// Returns the agent's command line in the Pod's container `istio-proxy`, of which stock Pods have none.
+pub fn command(pod: &Value) -> Option<&str> {
+    let lists = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
+    let mut all = lists.into_iter().flatten().flatten();
+    let proxy = all.find(|container| container["name"] == "istio-proxy").expect("the Pod has a sidecar");
+    proxy["command"][0].as_str()
+}
+
+/// Returns the address of a port of a Pod.
+///
+/// # Panics
+/// If it has no address yet.
+pub fn address(pod: &Value, port: u16) -> SocketAddr {
+    let ip = pod["status"]["podIP"].as_str().expect("an address");
+    SocketAddr::new(ip.parse::<IpAddr>().expect("an address"), port)
+}
+
+/// Sends a GET from the node, as kubelet does.
+///
+/// # Panics
+/// If there is no response in time.
+pub fn get(address: SocketAddr, path: &str) -> Answer {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
+}
+
+/// Sends a request to the control port of the application in a container, from inside.
+///
+/// # Panics
+/// If the application does not respond.
+pub fn control(namespace: &Namespace<'_>, pod: &str, container: &str, path: &str) -> String {
+    let url = format!("http://127.0.0.1:9900{path}");
+    namespace.kubectl_ok(&["exec", pod, "-c", container, "--", "wget", "-q", "-O", "-", &url], "")
+}
+
+/// The results of the calls of an application since the last time.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    pub succeeded: u64,
+    pub failed: u64,
+    /// The first failures, for messages.
+    pub failures: Value,
+    /// The longest time without a success, in seconds.
+    pub longest_gap: f64,
+}
+
+impl Calls {
+    /// Returns the results of both periods, of which `later` is the second one.
+    #[must_use]
+    pub fn and(&self, later: &Self) -> Self {
+        Self {
+            succeeded: self.succeeded + later.succeeded,
+            failed: self.failed + later.failed,
+            failures: if self.failed == 0 { later.failures.clone() } else { self.failures.clone() },
+            longest_gap: self.longest_gap.max(later.longest_gap),
+        }
+    }
+}
+
+/// Returns the results of the calls of a Pod to a URL since the last time.
+///
+/// # Panics
+/// If the application does not call it.
+pub fn calls(namespace: &Namespace<'_>, pod: &str, url: &str) -> Calls {
+    let calls = control(namespace, pod, "app", &format!("/calls/{url}"));
+    let calls: Value = serde_json::from_str(&calls).expect("JSON");
+    Calls {
+        succeeded: calls["succeeded"].as_u64().expect("a number"),
+        failed: calls["failed"].as_u64().expect("a number"),
+        failures: calls["failures"].clone(),
+        longest_gap: calls["longestGap"].as_f64().expect("a number"),
+    }
+}
+
+/// The log of a container, which is read while the container runs, because that of a deleted one is
+/// gone.
+pub struct FollowedLog {
+    kubectl: Child,
+    stdout: BufReader<ChildStdout>,
+    first: String,
+}
+
+impl FollowedLog {
+    /// Begins to follow the log, and waits for its first line.
+    ///
+    /// # Panics
+    /// If the container has no log.
+    pub fn start(namespace: &Namespace<'_>, pod: &str, container: &str) -> Self {
+        let mut kubectl = kubernetes_tests::command(&tool("kubectl"));
+        kubectl.arg("--kubeconfig").arg(namespace.node.cluster.kubeconfig("admin"));
+        kubectl.args(["--namespace", &namespace.name, "logs", "--follow", pod, "-c", container]);
+        let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
+        let mut stdout = BufReader::new(kubectl.stdout.take().expect("piped"));
+        let mut first = String::new();
+        stdout.read_line(&mut first).expect("text");
+        assert!(!first.is_empty(), "the log of {pod} is empty");
+        Self { kubectl, stdout, first }
+    }
+
+    /// Returns the whole log when the container has ended.
+    ///
+    /// # Panics
+    /// If it is not text.
+    pub fn until_end(mut self) -> String {
+        let mut log = std::mem::take(&mut self.first);
+        self.stdout.read_to_string(&mut log).expect("text");
+        self.kubectl.wait().expect("it ends with the container");
+        log
+    }
+}
