@@ -348,8 +348,12 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 
 # Our agent in an Istio mesh on a Kubernetes node: Istio's charts, injector and agents; builds them once; needs root
 [group('test')]
-test-istio-mesh *names: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
-    @KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" {{ suite_runner }} mesh --locked --workspace --test mesh -- --ignored --nocapture --test-threads 4 "$@"
+test-istio-mesh: (it-mesh "--skip" "alone" "--test-threads" "4") (it-mesh "alone" "--test-threads" "1")
+
+# The tests in an Istio mesh whose name contains the argument: ./justw it-mesh rollout
+[group('test')]
+it-mesh *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
+    @KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" {{ suite_runner }} mesh --locked --workspace --test mesh -- --ignored --nocapture "$@"
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-BEFORE = r"(?<![\w-])((?:app-health|app-health-control-plane):|newTag: )"
+BEFORE = r"(?<![\w-])((?:app-health|app-health-control-plane|app-health-istio):|newTag: )"
 
 
 def next_patch(version):

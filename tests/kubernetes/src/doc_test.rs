@@ -8,6 +8,12 @@
 mod compare;
 mod script;
 
+use std::fs;
+
+use kit::envoy::workspace;
+use kit::terminal::say;
+use tokio::time::Instant;
+
 pub use compare::difference;
 pub use script::Scripts;
 
@@ -31,6 +37,22 @@ struct Fence {
     text: String,
     /// Whether only empty lines separate it from the previous block.
     is_adjacent: bool,
+}
+
+/// Runs every block of a page without a mark, in order. `page` is a path in the repository.
+///
+/// # Panics
+/// If the page cannot be run, or a block fails or prints something else than the page shows.
+pub fn run_page(page: &str, scripts: &Scripts) {
+    let text = fs::read_to_string(workspace().join(page)).expect("the page");
+    let blocks = blocks(&text).unwrap_or_else(|error| panic!("{page}, {error}"));
+    for block in blocks.iter().filter(|block| block.mark.is_empty()) {
+        let begin = Instant::now();
+        if let Err(error) = scripts.run(block) {
+            panic!("{page}, {error}");
+        }
+        say(&format!("{page}, line {}: {} s\n", block.line, begin.elapsed().as_secs()));
+    }
 }
 
 /// Returns the commands of a page, in order.

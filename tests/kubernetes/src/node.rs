@@ -148,6 +148,21 @@ impl Node {
         self.namespaces.command(program)
     }
 
+    /// Tags an image of the node with another name, as if it had been pulled from a registry.
+    ///
+    /// # Panics
+    /// If the node has no such image.
+    pub fn tag_image(&self, name: &str, other: &str) {
+        let from = if name.contains('/') {
+            format!("docker.io/{name}")
+        } else {
+            format!("docker.io/library/{name}")
+        };
+        let arguments = ["--namespace", "k8s.io", "images", "tag", &from, other];
+        let output = self.command("ctr").args(arguments).output().expect("nsenter starts");
+        assert!(output.status.success(), "{other}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Starts kubelet, which ends with the node.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! Tests of our agent in an Istio mesh on a real node. They are ignored by default; `./justw
 //! test-istio-mesh` runs them.
 
+mod alone_docs;
 mod alone_faults;
 mod istioctl;
 mod kinds;

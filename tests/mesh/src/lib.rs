@@ -66,9 +66,11 @@ impl Mesh {
         let ours = workspace().join("envoy-config/istio/values.yaml");
         let values = self.node.folder.join("istiod-values.json");
         fs::write(&values, settings().to_string()).expect("a writable folder");
-        for (chart, files) in [("base", vec![]), ("istio-discovery", vec![values, ours])] {
+        for (release, chart, files) in
+            [("istio-base", "base", vec![]), ("istiod", "istio-discovery", vec![values, ours])]
+        {
             let folder = istio("charts").join(chart);
-            let mut arguments = vec!["install".to_owned(), chart.to_owned(), folder.display().to_string()];
+            let mut arguments = vec!["install".to_owned(), release.to_owned(), folder.display().to_string()];
             arguments.extend(["--namespace", SYSTEM, "--create-namespace"].map(str::to_owned));
             for file in files {
                 arguments.extend(["--values".to_owned(), file.display().to_string()]);
