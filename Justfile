@@ -477,7 +477,7 @@ bench-against *arguments:
 bench-page:
     @{{ python }} benches/page.py
 
-_bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-sidecar _bench-pages _bench-kubernetes _bench-first-run
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-sidecar _bench-istio _bench-pages _bench-kubernetes _bench-first-run
     @{{ python }} benches/lost_bars.py
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release-vm
@@ -504,6 +504,10 @@ _bench-xds-proxy *arguments: release-vm _envoy _pilot-agent
 
 _bench-sidecar *arguments: release-vm _envoy _kubernetes _istiod _pilot-agent _istio-files
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo bench --locked --package istio-tests --bench sidecar -- "$@"
+
+# Needs root
+_bench-istio *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo bench --locked --package mesh-tests --bench istio -- "$@"
 
 _bench-pages *arguments: release release-control-plane _envoy _browser
     cargo bench --locked --package browser-tests --bench pages -- "$@"

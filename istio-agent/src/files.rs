@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 /// How often files are read. Their content is compared, so that no change of a link or a directory is missed.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_secs(2);
 
 /// What files contain; `None` until it could be used.
 pub(crate) type Content<T> = watch::Receiver<Option<Arc<T>>>;

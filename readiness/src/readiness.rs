@@ -118,12 +118,14 @@ impl Readiness {
 
     /// Returns true if readiness waits for the probe listener.
     pub fn data_path_pending(&self) -> bool {
-        !self.envoy.data_path.met
+        self.policy.data_path && !self.envoy.data_path.met
     }
 
-    /// Returns true if the last request to the probe listener failed.
+    /// Returns true if the last request to the probe listener failed. If the listener is checked only to
+    /// notice an Envoy that hangs, each response is as good as another.
     pub fn data_path_failing(&self) -> bool {
-        self.envoy.data_path.is_failing()
+        let data_path = &self.envoy.data_path;
+        if self.policy.data_path { data_path.is_failing() } else { data_path.unresponsive_since.is_some() }
     }
 
     /// Returns the period in which Envoy has not responded on any channel.

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 const V2: &str = "/sys/fs/cgroup";
 const V1: &str = "/sys/fs/cgroup/memory";
 
-/// A control group, which is removed on drop. Its processes must have exited then.
+/// A control group.
 #[derive(Debug)]
 pub struct Cgroup {
     folder: PathBuf,
     is_v2: bool,
+    /// Whether it is removed on drop. Its processes must have exited then.
+    is_ours: bool,
 }
 
 /// Charged memory, in bytes.
@@ -20,6 +22,8 @@ pub struct Cgroup {
 pub struct Charged {
     /// Memory of processes that is not a copy of files.
     pub anonymous: u64,
+    /// Files in memory, such as those of a volume with `medium: Memory`.
+    pub shared: u64,
     /// Memory of the kernel, for example for sockets and page tables.
     pub kernel: u64,
     /// Everything without files that have not been used for a while: what kubelet calls the working set.
@@ -36,9 +40,23 @@ impl Cgroup {
         let root = if is_v2 { V2 } else { V1 };
         let folder = Path::new(root).join(format!("app-health-{name}-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| format!("{}: {error}; run as root", folder.display()))?;
-        let group = Self { folder, is_v2 };
+        let group = Self { folder, is_v2, is_ours: true };
         group.charged()?;
         Ok(group)
+    }
+
+    /// Returns the group of a process, such as that of its container.
+    ///
+    /// # Errors
+    /// If the process has exited, or its group cannot be read.
+    pub fn of(process: u32) -> Result<Self, String> {
+        let file = format!("/proc/{process}/cgroup");
+        let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+        let is_v2 = Path::new(V2).join("cgroup.controllers").exists();
+        let (root, prefix) = if is_v2 { (V2, "0::/") } else { (V1, ":memory:/") };
+        let path = text.lines().find_map(|line| Some(line.split_once(prefix)?.1));
+        let path = path.ok_or_else(|| format!("{file} names no group of the memory controller: {text:?}"))?;
+        Ok(Self { folder: Path::new(root).join(path), is_v2, is_ours: false })
     }
 
     /// Returns the file into which a process writes its ID to become a member.
@@ -69,13 +87,15 @@ impl Cgroup {
     /// If the group cannot be read.
     pub fn charged(&self) -> Result<Charged, String> {
         let stat = |name| self.field("memory.stat", name);
-        let (anonymous, kernel, current, unused) = if self.is_v2 {
-            (stat("anon")?, stat("kernel")?, self.number("memory.current")?, stat("inactive_file")?)
+        let (anonymous, shared, kernel, current, unused) = if self.is_v2 {
+            let current = self.number("memory.current")?;
+            (stat("anon")?, stat("shmem")?, stat("kernel")?, current, stat("inactive_file")?)
         } else {
             let kernel = self.number("memory.kmem.usage_in_bytes")?;
-            (stat("total_rss")?, kernel, self.number("memory.usage_in_bytes")?, stat("total_inactive_file")?)
+            let current = self.number("memory.usage_in_bytes")?;
+            (stat("total_rss")?, stat("total_shmem")?, kernel, current, stat("total_inactive_file")?)
         };
-        Ok(Charged { anonymous, kernel, working_set: current.saturating_sub(unused) })
+        Ok(Charged { anonymous, shared, kernel, working_set: current.saturating_sub(unused) })
     }
 
     fn number(&self, file: &str) -> Result<u64, String> {
@@ -96,6 +116,9 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
         // A process that is being killed is a member until the kernel has freed its memory.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {

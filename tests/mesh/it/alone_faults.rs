@@ -2,10 +2,9 @@
 //! one client; a table says what it saw. The faults concern the whole node, so that no other test runs
 //! beside these.
 
-use std::fs;
-
 use kit::terminal::say;
 use kubernetes_tests::node::{Namespace, condition, container};
+use mesh_tests::sidecar::{self, Program};
 use mesh_tests::workloads::{Agent, Calls, address, application, calls, get, pod, service};
 use mesh_tests::{Mesh, SYSTEM};
 use nix::sys::signal::{Signal, kill};
@@ -14,13 +13,6 @@ use serde_json::Value;
 
 const PODS: [(&str, Agent); 2] = [("stock", Agent::Stock), ("ours", Agent::Mounted)];
 const CALLER: &str = "caller";
-
-/// A program in the container `istio-proxy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Program {
-    Agent,
-    Envoy,
-}
 
 /// Pods that have had no fault yet, so that kubelet does not delay a restart, and their caller.
 struct Scene<'a> {
@@ -196,11 +188,8 @@ impl<'a> Scene<'a> {
         });
     }
 
-    /// Returns the process of a program of a Pod's sidecar.
     fn process(&self, pod: &str, program: Program) -> Option<Pid> {
-        let of_program = |(_, name): &&(Pid, String)| (name == "envoy") == (program == Program::Envoy);
-        let found = processes(pod, &self.namespace.name);
-        found.iter().find(of_program).map(|(process, _)| *process)
+        sidecar::process(pod, &self.namespace.name, program)
     }
 }
 
@@ -221,20 +210,4 @@ fn print(fault: &str, rows: &[Row]) {
             calls.longest_gap,
         ));
     }
-}
-
-/// Returns the processes of a Pod's sidecar with the names of their programs, by the environment that
-/// Istio's injector has given them.
-fn processes(pod: &str, namespace: &str) -> Vec<(Pid, String)> {
-    let wanted = [format!("POD_NAME={pod}"), format!("POD_NAMESPACE={namespace}")];
-    let of = |entry: fs::DirEntry| {
-        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let environment = fs::read(entry.path().join("environ")).ok()?;
-        let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
-        let is_of_pod = wanted.iter().all(|wanted| variables.contains(&wanted.as_bytes()));
-        let program = fs::read_link(entry.path().join("exe")).ok()?;
-        let name = program.file_name()?.to_str()?.to_owned();
-        is_of_pod.then_some((Pid::from_raw(process), name))
-    };
-    fs::read_dir("/proc").expect("/proc").flatten().filter_map(of).collect()
 }

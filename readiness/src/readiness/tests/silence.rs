@@ -2,6 +2,17 @@
 
 use super::*;
 
+#[test]
+fn without_a_condition_any_response_of_the_probe_listener_will_do() {
+    let policy = Policy { data_path: false, ..CHILD };
+    let observed = |observation: Observation| {
+        let model = after(policy, &[Observation::Started, observation]);
+        (model.data_path_pending(), model.data_path_failing())
+    };
+    assert_eq!(observed(data_path(404, false)), (false, false));
+    assert_eq!(observed(Observation::DataPath(Err(RequestFailure::Timeout))), (false, true));
+}
+
 /// Applies one observation each second after an Envoy became ready.
 fn silence_after(observations: &[Observation]) -> Silence {
     after(CHILD, &[vec![Observation::Started], to_ready(), observations.to_vec()].concat()).silence()
