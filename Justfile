@@ -352,7 +352,7 @@ test-istio-mesh: (it-mesh "--skip" "alone" "--test-threads" "4") (it-mesh "alone
 
 # The tests in an Istio mesh whose name contains the argument: ./justw it-mesh rollout
 [group('test')]
-it-mesh *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
+it-mesh *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm release-control-plane
     @KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" {{ suite_runner }} mesh --locked --workspace --test mesh -- --ignored --nocapture "$@"
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
@@ -506,7 +506,7 @@ _bench-sidecar *arguments: release-vm _envoy _kubernetes _istiod _pilot-agent _i
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo bench --locked --package istio-tests --bench sidecar -- "$@"
 
 # Needs root
-_bench-istio *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm
+_bench-istio *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm release-control-plane
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo bench --locked --package mesh-tests --bench istio -- "$@"
 
 _bench-pages *arguments: release release-control-plane _envoy _browser

@@ -13,7 +13,12 @@ use crate::warning::{Code, Warning, quote};
 use crate::{listeners, pod, windows};
 
 /// The name of Istio's sidecar.
-const ISTIO_PROXY: &str = "istio-proxy";
+pub(super) const ISTIO_PROXY: &str = "istio-proxy";
+/// The program that can take the place of Istio's agent.
+const OUR_AGENT: &str = "app-health-agent";
+/// The annotation with the templates of Istio's injector, and the beginning of the names of ours.
+const ISTIO_TEMPLATES: &str = "inject.istio.io/templates";
+const OUR_TEMPLATES: &str = "app-health";
 
 const CONTAINERS: &str = "spec.containers";
 
@@ -25,6 +30,9 @@ pub(super) enum Decision {
     Unchanged(Warning),
     /// The Pod has a sidecar; its probes are rewritten.
     Rewrite,
+    /// The Pod has Istio's sidecar with our agent. Istio's injector has rewritten the probes, and leaves
+    /// kubelet no time for the agent's reason.
+    RewriteOfIstio,
     /// The sidecar is added, and the probes are rewritten.
     Inject,
 }
@@ -42,6 +50,8 @@ pub enum SkipReason {
     /// The label or annotation with this path excludes the Pod.
     Disabled(String),
     OtherInjector,
+    /// Istio's injector adds its sidecar with our agent.
+    IstiosTurn,
     /// The mode is rewrite-only; `asked` is true if the Pod asks for injection nevertheless.
     RewriteOnly {
         asked: bool,
@@ -64,6 +74,9 @@ impl fmt::Display for SkipReason {
             Self::Disabled(_) => write!(formatter, "{INJECT} is false"),
             Self::OtherInjector => {
                 formatter.write_str("the Pod has Istio's sidecar, which handles the probes")
+            }
+            Self::IstiosTurn => {
+                formatter.write_str("Istio's injector adds its sidecar with app-health-agent")
             }
             Self::RewriteOnly { asked: true } => {
                 write!(formatter, "{INJECT} is true, but the mode is rewrite-only")
@@ -165,13 +178,37 @@ fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Setti
     if let Some(inject) = excluded {
         return Some(Decision::skip(SkipReason::Disabled(inject.path.clone())));
     }
-    if settings.sidecar_name != ISTIO_PROXY
-        && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
-    {
-        let reason = SkipReason::OtherInjector;
-        return Some(Decision::skip_with_warning(reason, Code::OtherInjector, CONTAINERS));
+    if settings.sidecar_name == ISTIO_PROXY { None } else { of_istio(pod) }
+}
+
+/// Returns the decision about a Pod that has Istio's sidecar, or will get it with our agent.
+fn of_istio(pod: &Value) -> Option<Decision> {
+    let spec = &pod["spec"];
+    let is_ours =
+        pod::containers(spec).any(|container| pod::name(container) == ISTIO_PROXY && runs_ours(container));
+    match SidecarPresence::of(spec, ISTIO_PROXY) {
+        SidecarPresence::Complete if is_ours => Some(Decision::RewriteOfIstio),
+        SidecarPresence::Absent | SidecarPresence::Auto if is_ours || chooses_ours(pod) => {
+            Some(Decision::skip(SkipReason::IstiosTurn))
+        }
+        SidecarPresence::Absent => None,
+        _ => {
+            let reason = SkipReason::OtherInjector;
+            Some(Decision::skip_with_warning(reason, Code::OtherInjector, CONTAINERS))
+        }
     }
-    None
+}
+
+/// Returns whether the command of a container is our agent.
+fn runs_ours(container: &Value) -> bool {
+    let program = pod::list(container, "command").first().and_then(Value::as_str).unwrap_or_default();
+    program.rsplit('/').next() == Some(OUR_AGENT)
+}
+
+/// Returns whether the Pod names a template of ours for Istio's injector.
+fn chooses_ours(pod: &Value) -> bool {
+    let templates = pod::annotation(pod, ISTIO_TEMPLATES).and_then(Value::as_str).unwrap_or_default();
+    templates.split(',').any(|template| template.trim().starts_with(OUR_TEMPLATES))
 }
 
 /// Whether and how a container of the given name exists.

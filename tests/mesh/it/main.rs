@@ -3,6 +3,7 @@
 
 mod alone_docs;
 mod alone_faults;
+mod alone_webhook;
 mod istioctl;
 mod kinds;
 mod probes;

@@ -45,7 +45,9 @@ impl Contents {
     fn images(self) -> &'static [&'static str] {
         match self {
             Self::Shipped => &[SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY],
-            Self::Mesh => &[mesh::PROXY, mesh::PILOT, mesh::AGENT, PAUSE, APPLICATION, BUSYBOX],
+            Self::Mesh => {
+                &[mesh::PROXY, mesh::PILOT, mesh::AGENT, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX]
+            }
         }
     }
 
@@ -84,6 +86,7 @@ ENTRYPOINT ["/bin/application"]
 
 /// The files that the images of the tests are built from.
 struct Parts {
+    control_plane: PathBuf,
     application: PathBuf,
     envoy: PathBuf,
     busybox: PathBuf,
@@ -93,7 +96,7 @@ struct Parts {
 
 /// The files of the other images.
 enum Others {
-    Shipped { agent: PathBuf, control_plane: PathBuf },
+    Shipped { agent: PathBuf },
     Mesh(mesh::Parts),
 }
 
@@ -132,13 +135,13 @@ impl Parts {
         container_tools::folder()
             .ok_or("CONTAINER_TOOLS is not set to a folder: run ./justw --containers")?;
         let others = match contents {
-            Contents::Shipped => Others::Shipped {
-                agent: there(built(&static_agent()), "./justw release builds it")?,
-                control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
-            },
+            Contents::Shipped => {
+                Others::Shipped { agent: there(built(&static_agent()), "./justw release builds it")? }
+            }
             Contents::Mesh => Others::Mesh(mesh::Parts::find()?),
         };
         Ok(Self {
+            control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
             application: there(built("debug/application"), "./justw build builds it")?,
             envoy: Version::Newest.binary(),
             busybox: find("busybox").ok_or("busybox is missing: apt-get install busybox-static")?,
@@ -152,11 +155,11 @@ impl Parts {
     fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let others = match &self.others {
-            Others::Shipped { agent, control_plane } => vec![agent, control_plane],
+            Others::Shipped { agent } => vec![agent],
             Others::Mesh(parts) => parts.files().into(),
         };
-        let Self { application, envoy, busybox, debian, .. } = self;
-        for file in others.into_iter().chain([application, envoy, busybox, debian]) {
+        let Self { control_plane, application, envoy, busybox, debian, .. } = self;
+        for file in others.into_iter().chain([control_plane, application, envoy, busybox, debian]) {
             let data = fs::metadata(file).expect("the file was found before");
             hash.update(format!(
                 "{} {} {}.{}\n",
@@ -203,22 +206,20 @@ impl Daemon {
         self.build(APPLICATION, APPLICATION_FILE, &context, &[]);
 
         match &parts.others {
-            Others::Shipped { agent, control_plane } => self.make_shipped(agent, control_plane),
+            Others::Shipped { agent } => {
+                let context = self.with_file("sidecar", agent, "target/release/app-health-agent");
+                self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={ENVOY}"));
+            }
             Others::Mesh(parts) => self.make_mesh(parts),
         }
-        self.forget_contexts();
-    }
-
-    fn make_shipped(&self, agent: &Path, control_plane: &Path) {
-        let context = self.with_file("sidecar", agent, "target/release/app-health-agent");
-        self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={ENVOY}"));
-        let context = self.with_file("control-plane", control_plane, "target/release/app-health");
+        let context = self.with_file("control-plane", &parts.control_plane, "target/release/app-health");
         self.build_shipped(
             "Dockerfile.control-plane",
             CONTROL_PLANE,
             &context,
             &format!("BASE_IMAGE={DEBIAN}"),
         );
+        self.forget_contexts();
     }
 
     /// Creates a folder for an image with this file.
