@@ -16,6 +16,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -26,6 +27,7 @@ use kit::envoy::workspace;
 use kit::terminal::say;
 use kit::wait;
 use linux_namespaces::LinuxNamespaces;
+use services::Services;
 
 pub use namespace::Namespace;
 pub use watch::{PodEvent, Watch};
@@ -48,7 +50,7 @@ pub struct Node {
     kubelet: Mutex<Option<Process>>,
     containerd: Process,
     /// What makes Services and their names known, on a node for a mesh.
-    _services: Vec<Process>,
+    services: Option<Services>,
     // Dropped last, because all processes of the node end with the namespaces.
     namespaces: LinuxNamespaces,
 }
@@ -123,11 +125,11 @@ impl Node {
             cluster
         });
         let services = match contents {
-            Contents::Shipped => Vec::new(),
-            Contents::Mesh => services::start(&namespaces, &folder, &cluster.kubeconfig("admin")),
+            Contents::Shipped => None,
+            Contents::Mesh => Some(services::start(&namespaces, &folder, &cluster.kubeconfig("admin"))),
         };
         let kubelet = Mutex::new(None);
-        let node = Self { cluster, folder, cgroup, kubelet, containerd, _services: services, namespaces };
+        let node = Self { cluster, folder, cgroup, kubelet, containerd, services, namespaces };
         node.start_kubelet();
         node.until("the node is ready", || {
             let node = node.cluster.kubectl(&["get", "node", NAME, "-o", "json"], "");
@@ -146,6 +148,14 @@ impl Node {
     /// Returns a command that runs a program on the node.
     pub fn command(&self, program: &str) -> Command {
         self.namespaces.command(program)
+    }
+
+    /// Sends a signal to the DNS server of a node for a mesh.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn signal_dns(&self, signal: Signal) {
+        self.services.as_ref().expect("a node for a mesh").signal_dns(signal);
     }
 
     /// Tags an image of the node with another name, as if it had been pulled from a registry.

@@ -125,6 +125,23 @@ fn dns_queries_are_captured() {
     }
 }
 
+/// What only Istio's agent supports is left to it, before a port is open.
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn unsupported_settings_are_left_to_istios_agent() {
+    let mesh = Mesh::shared();
+    let namespace = mesh.create_namespace("fallback");
+    let mut pod = pod("web", Agent::Mounted, &[application(&[])]);
+    pod["metadata"]["annotations"]["proxy.istio.io/config"] =
+        "proxyMetadata: {COMPLIANCE_POLICY: fips-140-2}".into();
+    namespace.create(&pod);
+    namespace.pod_until("web", "is ready", |pod| condition(pod, "Ready"));
+    let log = namespace.kubectl_ok(&["logs", "web", "-c", "istio-proxy"], "");
+    let first = log.lines().next().unwrap_or_default();
+    assert!(first.contains("COMPLIANCE_POLICY") && first.contains("pilot-agent"), "{log}");
+    assert!(log.contains("Envoy proxy is ready"), "{log}");
+}
+
 /// Istio's injector rewrites hooks, as it rewrites probes, so that the agent calls the application.
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]

@@ -2,8 +2,8 @@
 //! test-istio-mesh` runs them.
 
 mod alone_docs;
-mod alone_faults;
 mod alone_webhook;
+mod faults;
 mod istioctl;
 mod kinds;
 mod probes;

@@ -2,20 +2,38 @@
 
 use std::path::Path;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use super::NAME;
-use super::linux_namespaces::LinuxNamespaces;
+use super::linux_namespaces::{LinuxNamespaces, descendant};
 use crate::{Process, tool};
 
 /// The address of the DNS server, which kubelet writes into the `resolv.conf` of Pods.
 pub(super) const DNS: &str = "10.96.0.10";
 
+/// The running programs.
+pub(super) struct Services {
+    _proxy: Process,
+    dns: Process,
+}
+
+impl Services {
+    /// Sends a signal to the DNS server.
+    pub(super) fn signal_dns(&self, signal: Signal) {
+        // The started process is nsenter, which waits for the server as its child.
+        let entered = self.dns.pid().as_raw().unsigned_abs();
+        let server = descendant(entered, 1).expect("the DNS server runs");
+        kill(Pid::from_raw(server.cast_signed()), signal).expect("the DNS server runs");
+    }
+}
+
 /// Starts both on the node.
 ///
 /// # Panics
 /// If one cannot be started.
-pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, kubeconfig: &Path) -> Vec<Process> {
+pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, kubeconfig: &Path) -> Services {
     let run = |program: &Path, arguments: &[&str], log: &str| {
         let mut command = namespaces.command(program.to_str().expect("UTF-8"));
         Process::start(command.args(arguments), &folder.join("log").join(log))
@@ -31,10 +49,10 @@ pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, kubeconfig: &Pa
     assert!(added.success(), "the address of the DNS server cannot be added");
     let proxy = write("kube-proxy.json", proxy_configuration(kubeconfig).to_string());
     let dns = write("Corefile", corefile(kubeconfig));
-    vec![
-        run(&tool("kube-proxy"), &["--config", &proxy], "kube-proxy.log"),
-        run(&tool("dns"), &["-conf", &dns], "dns.log"),
-    ]
+    Services {
+        _proxy: run(&tool("kube-proxy"), &["--config", &proxy], "kube-proxy.log"),
+        dns: run(&tool("dns"), &["-conf", &dns], "dns.log"),
+    }
 }
 
 /// Connections to Services are masqueraded, because responses within one bridge would not pass the

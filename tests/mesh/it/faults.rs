@@ -1,6 +1,5 @@
 //! What Pods with either agent do when a part of the mesh fails. Both are called during each fault, by
-//! one client; a table says what it saw. The faults concern the whole node, so that no other test runs
-//! beside these.
+//! one client, and a line says what it saw. Where a fault concerns the whole node, no other test runs beside it.
 
 use kit::terminal::say;
 use kubernetes_tests::node::{Namespace, condition, container};
@@ -23,19 +22,11 @@ struct Scene<'a> {
 /// A Pod, how often its sidecar has been restarted, and what its caller saw.
 type Row = (&'static str, u64, Calls);
 
+/// Our agent starts Envoy again, Istio's ends with it.
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
-fn alone_faults() {
+fn envoy_is_killed() {
     let mesh = Mesh::shared();
-    envoy_is_killed(mesh);
-    envoy_hangs(mesh);
-    the_agent_is_killed(mesh);
-    certificates_are_renewed_while_the_api_server_restarts(mesh);
-    the_sidecar_restarts_while_istiod_is_away(mesh);
-}
-
-/// Our agent starts Envoy again, Istio's ends with it.
-fn envoy_is_killed(mesh: &Mesh) {
     let scene = Scene::start(mesh, "");
     for (name, _) in PODS {
         scene.replace(name, Program::Envoy);
@@ -46,7 +37,10 @@ fn envoy_is_killed(mesh: &Mesh) {
 }
 
 /// Our agent replaces an Envoy that answers nothing.
-fn envoy_hangs(mesh: &Mesh) {
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn envoy_hangs() {
+    let mesh = Mesh::shared();
     let scene = Scene::start(mesh, "APP_HEALTH_ENVOY_HANG_SECONDS: \"5\"");
     let stopped = PODS.map(|(name, _)| {
         let process = scene.process(name, Program::Envoy).expect("Envoy runs");
@@ -61,7 +55,10 @@ fn envoy_hangs(mesh: &Mesh) {
     print("Envoy hangs; the limit of our agent is 5 s", &[("stock", 0, stock), ours]);
 }
 
-fn the_agent_is_killed(mesh: &Mesh) {
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn the_agent_is_killed() {
+    let mesh = Mesh::shared();
     let scene = Scene::start(mesh, "");
     for (name, _) in PODS {
         scene.replace(name, Program::Agent);
@@ -69,6 +66,17 @@ fn the_agent_is_killed(mesh: &Mesh) {
     let rows = PODS.map(|(name, _)| scene.recovered(name));
     print("the agent is killed", &rows);
     assert_eq!(rows.map(|(_, restarts, _)| restarts), [1, 1]);
+}
+
+/// Faults of the whole node. An API server that a test has started ends with the thread of that test, so that
+/// its restart comes last.
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn alone_faults_of_the_node() {
+    let mesh = Mesh::shared();
+    the_sidecar_restarts_without_dns(mesh);
+    the_sidecar_restarts_while_istiod_is_away(mesh);
+    certificates_are_renewed_while_the_api_server_restarts(mesh);
 }
 
 fn certificates_are_renewed_while_the_api_server_restarts(mesh: &Mesh) {
@@ -93,6 +101,21 @@ fn certificates_are_renewed_while_the_api_server_restarts(mesh: &Mesh) {
     for (name, restarts, calls) in rows {
         assert_eq!((restarts, calls.failed), (0, 0), "{name}: {calls:?}");
     }
+}
+
+/// The address of istiod is a name.
+fn the_sidecar_restarts_without_dns(mesh: &Mesh) {
+    let scene = Scene::start(mesh, "");
+    mesh.node.signal_dns(Signal::SIGSTOP);
+    for (name, _) in PODS {
+        scene.replace(name, Program::Agent);
+    }
+    let ours = scene.recovered("ours");
+    let stock = scene.namespace.pod("stock");
+    assert!(!condition(&stock, "Ready"), "Istio's agent needs istiod to start: {}", stock["status"]);
+    mesh.node.signal_dns(Signal::SIGCONT);
+    let rows = [scene.recovered("stock"), ours];
+    print("the sidecar restarts while DNS is gone", &rows);
 }
 
 /// Our agent needs istiod only for what has changed.
@@ -130,7 +153,8 @@ fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
 }
 
 impl<'a> Scene<'a> {
-    /// Creates both Pods, with this line of `proxyMetadata`, and their caller, and waits until they serve.
+    /// Creates both Pods, with this line of `proxyMetadata`, and their caller, whose own sidecar answers its DNS
+    /// queries, and waits until they serve.
     fn start(mesh: &'a Mesh, metadata: &str) -> Self {
         let namespace = mesh.create_namespace("faults");
         for (name, agent) in PODS {
@@ -142,7 +166,10 @@ impl<'a> Scene<'a> {
         }
         let urls = PODS.map(|(name, _)| url(name));
         let arguments: Vec<&str> = urls.iter().flat_map(|url| ["--call", url]).collect();
-        namespace.create(&pod(CALLER, Agent::Mounted, &[application(&arguments)]));
+        let mut caller = pod(CALLER, Agent::Mounted, &[application(&arguments)]);
+        caller["metadata"]["annotations"]["proxy.istio.io/config"] =
+            "proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}".into();
+        namespace.create(&caller);
         for name in ["stock", "ours", CALLER] {
             namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
         }
