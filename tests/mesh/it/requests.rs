@@ -5,8 +5,12 @@ use mesh_tests::Mesh;
 use mesh_tests::workloads::{Agent, address, application, calls, command, control, get, pod, service};
 use serde_json::{Value, json};
 
-const PODS: [(&str, Agent); 3] =
-    [("stock", Agent::Stock), ("mounted", Agent::Mounted), ("copied", Agent::Copied)];
+const PODS: [(&str, Agent); 4] = [
+    ("stock", Agent::Stock),
+    ("mounted", Agent::Mounted),
+    ("copied", Agent::Copied),
+    ("included", Agent::Included),
+];
 
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]

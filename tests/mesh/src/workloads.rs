@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, ChildStdout, Stdio};
 
 use kit::caller::{self, Answer};
-use kit::docker::archive::APPLICATION;
+use kit::docker::archive::{APPLICATION, PROXY_WITH_OURS};
 use kubernetes_tests::node::Namespace;
 use kubernetes_tests::tool;
 use serde_json::{Value, json};
@@ -19,19 +19,36 @@ pub enum Agent {
     Mounted,
     /// Ours, copied from its image by an init container.
     Copied,
+    /// Ours, in the image of Istio, and chosen by the Pod itself.
+    Included,
 }
 
 impl Agent {
     /// Returns the annotations of a Pod that choose this agent; null removes one.
     pub fn annotations(self) -> Value {
         let templates = match self {
-            Self::Stock => None,
+            Self::Stock | Self::Included => None,
             Self::Mounted => Some("sidecar,app-health"),
             Self::Copied => Some("sidecar,app-health-copy"),
         };
         // The container that copies would run after a native sidecar.
         let native = (self == Self::Copied).then_some("false");
-        json!({"inject.istio.io/templates": templates, "sidecar.istio.io/nativeSidecar": native})
+        let image = (self == Self::Included).then_some(PROXY_WITH_OURS);
+        json!({
+            "inject.istio.io/templates": templates, "sidecar.istio.io/nativeSidecar": native,
+            "sidecar.istio.io/proxyImage": image,
+        })
+    }
+
+    /// Returns what the Pod itself declares of its sidecar.
+    fn container(self) -> Option<Value> {
+        // The API server completes `auto` to the newest image, which is always pulled.
+        (self == Self::Included).then(|| {
+            json!({
+                "name": "istio-proxy", "image": "auto", "imagePullPolicy": "IfNotPresent",
+                "command": ["/opt/app-health/app-health-agent"],
+            })
+        })
     }
 }
 
@@ -56,6 +73,7 @@ pub fn pod(name: &str, agent: Agent, containers: &[Value]) -> Value {
 pub fn template(app: &str, agent: Agent, containers: &[Value]) -> Value {
     let mut annotations = agent.annotations();
     annotations.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    let containers: Vec<Value> = containers.iter().cloned().chain(agent.container()).collect();
     json!({
         "metadata": {"labels": {"app": app}, "annotations": annotations},
         "spec": {"terminationGracePeriodSeconds": 20, "containers": containers},

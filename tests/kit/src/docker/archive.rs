@@ -15,7 +15,7 @@ use super::images::{below, busybox, libraries, place};
 use crate::container_tools::{self, find};
 use crate::envoy::{Version, workspace};
 
-pub use mesh::AGENT;
+pub use mesh::{AGENT, PROXY_WITH_OURS};
 
 /// The sidecar, built with the shipped Dockerfile.
 pub const SIDECAR: &str = concat!("app-health:", env!("CARGO_PKG_VERSION"));
@@ -45,9 +45,16 @@ impl Contents {
     fn images(self) -> &'static [&'static str] {
         match self {
             Self::Shipped => &[SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY],
-            Self::Mesh => {
-                &[mesh::PROXY, mesh::PILOT, mesh::AGENT, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX]
-            }
+            Self::Mesh => &[
+                mesh::PROXY,
+                mesh::PROXY_WITH_OURS,
+                mesh::PILOT,
+                mesh::AGENT,
+                CONTROL_PLANE,
+                PAUSE,
+                APPLICATION,
+                BUSYBOX,
+            ],
         }
     }
 

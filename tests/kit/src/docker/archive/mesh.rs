@@ -9,6 +9,8 @@ use crate::envoy::workspace;
 
 /// Istio's image `proxyv2`: Envoy, Istio's agent, its bootstrap template, and iptables.
 pub(super) const PROXY: &str = "app-health-test/proxyv2:mesh";
+/// The same with our agent, as a user may build it.
+pub const PROXY_WITH_OURS: &str = "app-health-test/proxyv2-with-app-health:1";
 /// Istio's control plane.
 pub(super) const PILOT: &str = "app-health-test/pilot:mesh";
 /// Our agent, built with the shipped Dockerfile.
@@ -19,6 +21,10 @@ WORKDIR /
 COPY envoy_bootstrap.json /var/lib/istio/envoy/envoy_bootstrap_tmpl.json
 COPY pilot-agent /usr/local/bin/pilot-agent
 ENTRYPOINT ["/usr/local/bin/pilot-agent"]
+"#;
+
+const PROXY_WITH_OURS_FILE: &str = r#"FROM app-health-test/proxyv2:mesh
+COPY app-health-agent /opt/app-health/app-health-agent
 "#;
 
 const PILOT_FILE: &str = r#"FROM app-health-test/debian:1
@@ -61,6 +67,8 @@ impl Daemon {
         let context = self.with_file("proxyv2", &parts.pilot_agent, "pilot-agent");
         place(&parts.bootstrap, &context.join("envoy_bootstrap.json"));
         self.build(PROXY, PROXY_FILE, &context, &[]);
+        let context = self.with_file("proxyv2-with-app-health", &parts.agent, "app-health-agent");
+        self.build(PROXY_WITH_OURS, PROXY_WITH_OURS_FILE, &context, &[]);
         let context = self.with_file("pilot", &parts.pilot_discovery, "pilot-discovery");
         self.build(PILOT, PILOT_FILE, &context, &[]);
         let context = self.with_file("istio", &parts.agent, "target/release/app-health-agent");
