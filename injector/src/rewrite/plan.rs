@@ -143,8 +143,8 @@ impl ProbePlanner<'_> {
     fn edit_rewritten(&self, probe: Probe, key: &str, declared: &Declared) -> Option<ProbeEdit> {
         let is_status_port = declared.port(self.container).is_ok_and(|port| port == self.status_port);
         let edit = if is_status_port { HandlerEdit::Keep } else { HandlerEdit::SetPort };
-        if let Some(timeout) = self.entries.timeout(key) {
-            let needed = handler::kubelet_timeout(&timeout);
+        if let Some(entry) = self.entries.get(key) {
+            let needed = handler::kubelet_timeout(&handler::timeout(&entry));
             let is_short = !probe.kind.is_hook() && handler::timeout(probe.value).as_u64() < needed.as_u64();
             return Some(match is_status_port {
                 true if is_short => ProbeEdit::Rewrite(HandlerEdit::SetTimeout(needed), None),

@@ -7,7 +7,6 @@ use probe::{AppProbers, ProxyPorts};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::handler;
 use crate::warning;
 
 /// The maximum length of the value in bytes. From 128 KiB on (`MAX_ARG_STRLEN`), the kernel refuses
@@ -31,10 +30,8 @@ impl ProberEntries {
         Ok(Self(entries.into_iter().map(|(key, value)| (key, value.get().to_owned())).collect()))
     }
 
-    /// Returns the timeout of an entry, `None` if there is no such entry.
-    pub(super) fn timeout(&self, key: &str) -> Option<Value> {
-        let entry: Value = serde_json::from_str(self.0.get(key)?).unwrap_or_default();
-        Some(handler::timeout(&entry))
+    pub(super) fn get(&self, key: &str) -> Option<Value> {
+        Some(serde_json::from_str(self.0.get(key)?).expect("the entry was parsed before"))
     }
 
     pub(super) fn insert(&mut self, key: String, entry: String) {
