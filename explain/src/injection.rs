@@ -97,7 +97,7 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
         Some(Cause::Skipped(reason @ SkipReason::OtherInjector)) => {
             of_injector(&reason.to_string(), WarningCode::OtherInjector)
         }
-        Some(Cause::Skipped(SkipReason::IstiosTurn)) => pair(
+        Some(Cause::Skipped(SkipReason::AwaitsIstioInjector)) => pair(
             "the Pod asks Istio's injector for its sidecar with app-health-agent, and Istio has not added it",
             "enable Istio's injection for the namespace, and add the template of envoy-config/istio to istiod's values",
         ),

@@ -30,9 +30,9 @@ pub(super) enum Decision {
     Unchanged(Warning),
     /// The Pod has a sidecar; its probes are rewritten.
     Rewrite,
-    /// The Pod has Istio's sidecar with our agent. Istio's injector has rewritten the probes, and leaves
-    /// kubelet no time for the agent's reason.
-    RewriteOfIstio,
+    /// The Pod has Istio's sidecar with our agent. Istio's injector has rewritten the probes, with timeouts
+    /// that leave the agent no time for the reason of a failure.
+    RaiseTimeouts,
     /// The sidecar is added, and the probes are rewritten.
     Inject,
 }
@@ -51,7 +51,7 @@ pub enum SkipReason {
     Disabled(String),
     OtherInjector,
     /// Istio's injector adds its sidecar with our agent.
-    IstiosTurn,
+    AwaitsIstioInjector,
     /// The mode is rewrite-only; `asked` is true if the Pod asks for injection nevertheless.
     RewriteOnly {
         asked: bool,
@@ -75,7 +75,7 @@ impl fmt::Display for SkipReason {
             Self::OtherInjector => {
                 formatter.write_str("the Pod has Istio's sidecar, which handles the probes")
             }
-            Self::IstiosTurn => {
+            Self::AwaitsIstioInjector => {
                 formatter.write_str("Istio's injector adds its sidecar with app-health-agent")
             }
             Self::RewriteOnly { asked: true } => {
@@ -178,18 +178,18 @@ fn skip(pod: &Value, namespace: &str, overrides: &PodOverrides, settings: &Setti
     if let Some(inject) = excluded {
         return Some(Decision::skip(SkipReason::Disabled(inject.path.clone())));
     }
-    if settings.sidecar_name == ISTIO_PROXY { None } else { of_istio(pod) }
+    if settings.sidecar_name == ISTIO_PROXY { None } else { decide_istio_pod(pod) }
 }
 
 /// Returns the decision about a Pod that has Istio's sidecar, or will get it with our agent.
-fn of_istio(pod: &Value) -> Option<Decision> {
+fn decide_istio_pod(pod: &Value) -> Option<Decision> {
     let spec = &pod["spec"];
-    let is_ours =
-        pod::containers(spec).any(|container| pod::name(container) == ISTIO_PROXY && runs_ours(container));
+    let is_ours = pod::containers(spec)
+        .any(|container| pod::name(container) == ISTIO_PROXY && runs_our_agent(container));
     match SidecarPresence::of(spec, ISTIO_PROXY) {
-        SidecarPresence::Complete if is_ours => Some(Decision::RewriteOfIstio),
-        SidecarPresence::Absent | SidecarPresence::Auto if is_ours || chooses_ours(pod) => {
-            Some(Decision::skip(SkipReason::IstiosTurn))
+        SidecarPresence::Complete if is_ours => Some(Decision::RaiseTimeouts),
+        SidecarPresence::Absent | SidecarPresence::Auto if is_ours || selects_our_template(pod) => {
+            Some(Decision::skip(SkipReason::AwaitsIstioInjector))
         }
         SidecarPresence::Absent => None,
         _ => {
@@ -200,13 +200,13 @@ fn of_istio(pod: &Value) -> Option<Decision> {
 }
 
 /// Returns whether the command of a container is our agent.
-fn runs_ours(container: &Value) -> bool {
+fn runs_our_agent(container: &Value) -> bool {
     let program = pod::list(container, "command").first().and_then(Value::as_str).unwrap_or_default();
     program.rsplit('/').next() == Some(OUR_AGENT)
 }
 
 /// Returns whether the Pod names a template of ours for Istio's injector.
-fn chooses_ours(pod: &Value) -> bool {
+fn selects_our_template(pod: &Value) -> bool {
     let templates = pod::annotation(pod, ISTIO_TEMPLATES).and_then(Value::as_str).unwrap_or_default();
     templates.split(',').any(|template| template.trim().starts_with(OUR_TEMPLATES))
 }

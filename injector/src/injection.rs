@@ -66,17 +66,18 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     };
     let mut changed = pod.clone();
     let mut warnings = overrides.warnings.clone();
-    let sidecar_name = match decision {
-        Decision::RewriteOfIstio => ISTIO_PROXY,
-        _ => &settings.sidecar_name,
-    };
     let result = match decision {
         Decision::Skip(reason, warning) => {
             return untouched(warning.into_iter().collect(), Cause::Skipped(reason));
         }
         Decision::Unchanged(ref warning) => Err(warning.clone()),
         Decision::Rewrite => Ok(other_template(pod, settings).into_iter().collect()),
-        Decision::RewriteOfIstio => Ok(Vec::new()),
+        Decision::RaiseTimeouts => {
+            let rewriting = rewrite::raise_timeouts(&mut changed, ISTIO_PROXY);
+            let outcome = if changed == *pod { PodOutcome::Unchanged } else { PodOutcome::Rewritten };
+            let rewrite::RewriteResult { table, probes, warnings } = rewriting;
+            return Ok(Injection { pod: changed, table, warnings, outcome, cause: None, probes });
+        }
         Decision::Inject => {
             let job = context.job || is_owned_by_job(pod);
             inject(pod, &mut changed, &overrides, settings, job)
@@ -91,7 +92,7 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     }
     let mut rewriting = rewrite::RewriteResult::default();
     if overrides.rewrite {
-        rewriting = rewrite::rewrite(&mut changed, sidecar_name, overrides.status_port);
+        rewriting = rewrite::rewrite(&mut changed, &settings.sidecar_name, overrides.status_port);
         warnings.append(&mut rewriting.warnings);
     }
     record_warnings(&mut changed, &warnings);

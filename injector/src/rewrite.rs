@@ -7,6 +7,7 @@ mod original_probes;
 mod plan;
 mod prober_env;
 mod summary;
+mod timeouts;
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use original_probes::OriginalProbes;
 use plan::Sidecar;
 use prober_env::ProberEntries;
 pub use summary::{ProbeResult, ProbeSummary};
+pub(super) use timeouts::raise_timeouts;
 
 #[derive(Debug, Default)]
 pub(super) struct RewriteResult {

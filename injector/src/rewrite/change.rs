@@ -25,8 +25,6 @@ pub(crate) enum HandlerEdit {
     Replace { handler: HandlerKind, key: String, timeout: Option<Value> },
     /// The port is replaced by the status port.
     SetPort,
-    /// The timeout is replaced.
-    SetTimeout(Value),
 }
 
 /// A planned change of one probe or hook and of its entry in the declared probes.
@@ -47,7 +45,6 @@ impl Change {
         match self.edit {
             HandlerEdit::Keep => {}
             HandlerEdit::SetPort => value["httpGet"]["port"] = status_port.into(),
-            HandlerEdit::SetTimeout(timeout) => value["timeoutSeconds"] = timeout,
             HandlerEdit::Replace { handler, key, timeout } => {
                 originals.insert(&container, kind.field(), value.clone());
                 if let Some(fields) = value.as_object_mut() {

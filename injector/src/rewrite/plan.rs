@@ -124,7 +124,7 @@ impl ProbePlanner<'_> {
         };
         if let Ok(declared) = &declared
             && declared.is_rewritten_to(&key)
-            && let Some(edit) = self.edit_rewritten(probe, &key, declared)
+            && let Some(edit) = self.edit_rewritten(probe.kind, &key, declared)
         {
             return edit;
         }
@@ -140,19 +140,13 @@ impl ProbePlanner<'_> {
 
     /// Handles a probe whose path is its own key. Returns `None` if it is a probe of the
     /// application nevertheless.
-    fn edit_rewritten(&self, probe: Probe, key: &str, declared: &Declared) -> Option<ProbeEdit> {
+    fn edit_rewritten(&self, kind: ProbeKind, key: &str, declared: &Declared) -> Option<ProbeEdit> {
         let is_status_port = declared.port(self.container).is_ok_and(|port| port == self.status_port);
         let edit = if is_status_port { HandlerEdit::Keep } else { HandlerEdit::SetPort };
-        if let Some(entry) = self.entries.get(key) {
-            let needed = handler::kubelet_timeout(&handler::timeout(&entry));
-            let is_short = !probe.kind.is_hook() && handler::timeout(probe.value).as_u64() < needed.as_u64();
-            return Some(match is_status_port {
-                true if is_short => ProbeEdit::Rewrite(HandlerEdit::SetTimeout(needed), None),
-                true => ProbeEdit::Done,
-                false => ProbeEdit::Rewrite(edit, None),
-            });
+        if self.entries.contains(key) {
+            return Some(if is_status_port { ProbeEdit::Done } else { ProbeEdit::Rewrite(edit, None) });
         }
-        if let Some(entry) = self.original_entry(probe.kind, key) {
+        if let Some(entry) = self.original_entry(kind, key) {
             return Some(ProbeEdit::Rewrite(edit, Some((key.to_owned(), entry))));
         }
         let text = "targets the proxy, which has no entry for it";

@@ -30,8 +30,8 @@ impl ProberEntries {
         Ok(Self(entries.into_iter().map(|(key, value)| (key, value.get().to_owned())).collect()))
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Value> {
-        Some(serde_json::from_str(self.0.get(key)?).expect("the entry was parsed before"))
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     pub(super) fn insert(&mut self, key: String, entry: String) {
