@@ -7,10 +7,11 @@ import (
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/hosts"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 )
 
 func main() {
-	dnsserver.Directives = []string{"bind", "errors", "kubernetes"}
+	dnsserver.Directives = []string{"bind", "errors", "hosts", "kubernetes"}
 	coremain.Run()
 }

@@ -29,7 +29,8 @@ use kit::wait;
 use linux_namespaces::LinuxNamespaces;
 use services::Services;
 
-pub use namespace::Namespace;
+pub use namespace::{INJECTED, Namespace};
+pub use services::{FORWARDED_ADDRESS, FORWARDED_NAME};
 pub use watch::{PodEvent, Watch};
 
 pub const NAME: &str = "node1";

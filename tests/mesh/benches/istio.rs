@@ -75,7 +75,7 @@ fn main() -> Result<(), Failure> {
     let memory = both(|name, agent| idle_memory(&namespace, name, agent))?;
     rows.extend(compared("memory of one more Pod above Envoy's", memory, "MiB", 0.35));
     rows.extend(compared("CPU time of the agent in a minute", cpu(&mesh, arguments.seconds)?, "ms", 0.5));
-    create_services(&mesh, arguments.services);
+    let _services = create_services(&mesh, arguments.services);
     let peaks = both(|name, agent| peak(&namespace, name, agent))?;
     rows.extend(compared(&format!("peak of the agent, {} Services", arguments.services), peaks, "MiB", 0.5));
     let memory = both(|name, agent| idle_memory(&namespace, name, agent))?;
@@ -200,7 +200,7 @@ fn cpu(mesh: &Mesh, seconds: u64) -> Result<[f64; 2], Failure> {
     Ok([used[0], used[1]])
 }
 
-fn create_services(mesh: &Mesh, count: u32) {
+fn create_services(mesh: &Mesh, count: u32) -> Namespace<'_> {
     let namespace = mesh.create_namespace("services");
     let mut list = String::new();
     for number in 0..count {
@@ -209,8 +209,7 @@ fn create_services(mesh: &Mesh, count: u32) {
         let _ = writeln!(list, "---\napiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {spec}");
     }
     mesh.node.cluster.kubectl_ok(&["create", "-f", "-"], &list);
-    // The Services stay when this function has ended.
-    std::mem::forget(namespace);
+    namespace
 }
 
 /// Returns the highest anonymous memory of the agent of a Pod that starts, in MiB.

@@ -1,12 +1,9 @@
 //! Our webhook beside Istio's injector.
 
-use kubernetes_tests::node::condition;
-use mesh_tests::Mesh;
+use kubernetes_tests::node::{INJECTED, condition};
 use mesh_tests::workloads::{Agent, application, pod};
+use mesh_tests::{INJECTED_BY_ISTIO, Mesh};
 use serde_json::{Value, json};
-
-/// The label that enables our injection in a namespace.
-const INJECTED: &str = "app-health.io/injection=enabled";
 
 /// Kubelet waits a second longer for Pods with our agent, so that the agent can say why a probe timed out.
 #[test]
@@ -14,8 +11,7 @@ const INJECTED: &str = "app-health.io/injection=enabled";
 fn alone_the_webhook_understands_pods_with_our_agent() {
     let mesh = Mesh::shared();
     mesh.node.install_webhook();
-    let namespace = mesh.create_namespace("webhook");
-    mesh.node.cluster.kubectl_ok(&["label", "namespace", &namespace.name, INJECTED], "");
+    let namespace = mesh.node.create_labeled_namespace("webhook", &[INJECTED, INJECTED_BY_ISTIO]);
     let mut container = application(&[]);
     container["readinessProbe"]["timeoutSeconds"] = 3.into();
     container["livenessProbe"] = json!({"tcpSocket": {"port": 8080}});

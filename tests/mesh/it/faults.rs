@@ -14,9 +14,18 @@ const PODS: [(&str, Agent); 2] = [("stock", Agent::Stock), ("ours", Agent::Mount
 const CALLER: &str = "caller";
 
 /// Pods that have had no fault yet, so that kubelet does not delay a restart, and their caller.
-struct Scene<'a> {
+struct Scenario<'a> {
     mesh: &'a Mesh,
     namespace: Namespace<'a>,
+}
+
+/// Ends a fault, also if the test fails.
+struct Undo<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Undo<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A Pod, how often its sidecar has been restarted, and what its caller saw.
@@ -27,13 +36,11 @@ type Row = (&'static str, u64, Calls);
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
 fn envoy_is_killed() {
     let mesh = Mesh::shared();
-    let scene = Scene::start(mesh, "");
+    let scenario = Scenario::start(mesh, "");
     for (name, _) in PODS {
-        scene.replace(name, Program::Envoy);
+        scenario.replace(name, Program::Envoy);
     }
-    let rows = PODS.map(|(name, _)| scene.recovered(name));
-    print("Envoy is killed", &rows);
-    assert_eq!(rows.map(|(_, restarts, _)| restarts), [1, 0]);
+    print("Envoy is killed", &[scenario.recovered("stock", 1), scenario.recovered("ours", 0)]);
 }
 
 /// Our agent replaces an Envoy that answers nothing.
@@ -41,17 +48,24 @@ fn envoy_is_killed() {
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
 fn envoy_hangs() {
     let mesh = Mesh::shared();
-    let scene = Scene::start(mesh, "APP_HEALTH_ENVOY_HANG_SECONDS: \"5\"");
+    let scenario = Scenario::start(mesh, "APP_HEALTH_ENVOY_HANG_SECONDS: \"5\"");
     let stopped = PODS.map(|(name, _)| {
-        let process = scene.process(name, Program::Envoy).expect("Envoy runs");
+        let process = scenario.process(name, Program::Envoy).expect("Envoy runs");
         kill(process, Signal::SIGSTOP).expect("Envoy runs");
         process
     });
-    scene.until_replaced("ours", Program::Envoy, stopped[1]);
-    let ours = scene.recovered("ours");
-    assert_eq!(ours.1, 0, "{ours:?}");
-    assert_eq!(scene.process("stock", Program::Envoy), Some(stopped[0]), "Istio's agent does not notice it");
-    let stock = calls(&scene.namespace, CALLER, &url("stock"));
+    scenario.until_replaced("ours", Program::Envoy, stopped[1]);
+    let ours = scenario.recovered("ours", 0);
+    assert_eq!(
+        scenario.process("stock", Program::Envoy),
+        Some(stopped[0]),
+        "Istio's agent does not notice it"
+    );
+    let mut stock = Calls::default();
+    mesh.node.until("requests to the Pod with Istio's agent fail", || {
+        stock = stock.and(&calls(&scenario.namespace, CALLER, &url("stock")));
+        stock.failed > 0
+    });
     print("Envoy hangs; the limit of our agent is 5 s", &[("stock", 0, stock), ours]);
 }
 
@@ -59,13 +73,11 @@ fn envoy_hangs() {
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
 fn the_agent_is_killed() {
     let mesh = Mesh::shared();
-    let scene = Scene::start(mesh, "");
+    let scenario = Scenario::start(mesh, "");
     for (name, _) in PODS {
-        scene.replace(name, Program::Agent);
+        scenario.replace(name, Program::Agent);
     }
-    let rows = PODS.map(|(name, _)| scene.recovered(name));
-    print("the agent is killed", &rows);
-    assert_eq!(rows.map(|(_, restarts, _)| restarts), [1, 1]);
+    print("the agent is killed", &[scenario.recovered("stock", 1), scenario.recovered("ours", 1)]);
 }
 
 /// Faults of the whole node. An API server that a test has started ends with the thread of that test, so that
@@ -76,15 +88,15 @@ fn alone_faults_of_the_node() {
     let mesh = Mesh::shared();
     the_sidecar_restarts_without_dns(mesh);
     the_sidecar_restarts_while_istiod_is_away(mesh);
-    certificates_are_renewed_while_the_api_server_restarts(mesh);
+    the_api_server_restarts_and_certificates_are_renewed(mesh);
 }
 
-fn certificates_are_renewed_while_the_api_server_restarts(mesh: &Mesh) {
-    let scene = Scene::start(mesh, "SECRET_TTL: 60s");
+fn the_api_server_restarts_and_certificates_are_renewed(mesh: &Mesh) {
+    let scenario = Scenario::start(mesh, "SECRET_TTL: 60s");
     mesh.node.cluster.stop_api_server();
     mesh.node.cluster.start_api_server();
     for (name, _) in PODS {
-        let address = address(&scene.namespace.pod(name), 15020);
+        let address = address(&scenario.namespace.pod(name), 15020);
         mesh.node.until(&format!("the certificate of {name} is renewed twice"), || {
             let metrics = get(address, "/stats/prometheus").text();
             let requests = metrics
@@ -96,63 +108,63 @@ fn certificates_are_renewed_while_the_api_server_restarts(mesh: &Mesh) {
             requests.is_some_and(|requests| requests >= 3.0)
         });
     }
-    let rows = PODS.map(|(name, _)| scene.recovered(name));
-    print("certificates are renewed twice while the API server restarts", &rows);
-    for (name, restarts, calls) in rows {
-        assert_eq!((restarts, calls.failed), (0, 0), "{name}: {calls:?}");
+    let rows = PODS.map(|(name, _)| scenario.recovered(name, 0));
+    print("the API server restarts, and certificates are renewed twice", &rows);
+    for (name, _, calls) in rows {
+        assert_eq!(calls.failed, 0, "{name}: {calls:?}");
     }
 }
 
 /// The address of istiod is a name.
 fn the_sidecar_restarts_without_dns(mesh: &Mesh) {
-    let scene = Scene::start(mesh, "");
+    let scenario = Scenario::start(mesh, "");
     mesh.node.signal_dns(Signal::SIGSTOP);
+    let stopped = Undo(|| mesh.node.signal_dns(Signal::SIGCONT));
     for (name, _) in PODS {
-        scene.replace(name, Program::Agent);
+        scenario.replace(name, Program::Agent);
     }
-    let ours = scene.recovered("ours");
-    let stock = scene.namespace.pod("stock");
-    assert!(!condition(&stock, "Ready"), "Istio's agent needs istiod to start: {}", stock["status"]);
-    mesh.node.signal_dns(Signal::SIGCONT);
-    let rows = [scene.recovered("stock"), ours];
+    let ours = scenario.recovered("ours", 1);
+    scenario.namespace.pod_until("stock", "is not ready", |pod| !condition(pod, "Ready"));
+    drop(stopped);
+    let rows = [scenario.recovered("stock", 1), ours];
     print("the sidecar restarts while DNS is gone", &rows);
 }
 
 /// Our agent needs istiod only for what has changed.
 fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
-    let scene = Scene::start(mesh, "");
+    let scenario = Scenario::start(mesh, "");
     let cluster = &mesh.node.cluster;
     let scale = |replicas: &str| {
         cluster.kubectl_ok(&["scale", "-n", SYSTEM, "deployment/istiod", "--replicas", replicas], "");
     };
     scale("0");
+    let stopped = Undo(|| scale("1"));
     mesh.node.until("istiod has ended", || {
         let pods = cluster.get(&["-n", SYSTEM, "pods", "-l", "app=istiod"]);
         pods["items"].as_array().is_some_and(Vec::is_empty)
     });
     for (name, _) in PODS {
-        scene.replace(name, Program::Agent);
+        scenario.replace(name, Program::Agent);
     }
-    let ours = scene.recovered("ours");
+    let ours = scenario.recovered("ours", 1);
     // Its certificate and its configuration are used as long as istiod is away.
     let mut later = ours.2.clone();
     mesh.node.until("our Pod has served for a while", || {
-        later = later.and(&calls(&scene.namespace, CALLER, &url("ours")));
+        later = later.and(&calls(&scenario.namespace, CALLER, &url("ours")));
         later.succeeded > ours.2.succeeded + 600
     });
     assert_eq!(later.failed, ours.2.failed, "{later:?}");
-    let stock = scene.namespace.pod("stock");
-    assert!(!condition(&stock, "Ready"), "Istio's agent needs istiod to start: {}", stock["status"]);
-    let away = calls(&scene.namespace, CALLER, &url("stock"));
-    scale("1");
-    let (_, restarts, back) = scene.recovered("stock");
+    scenario.namespace.pod_until("stock", "is not ready", |pod| !condition(pod, "Ready"));
+    let away = calls(&scenario.namespace, CALLER, &url("stock"));
+    drop(stopped);
+    let (_, restarts, back) = scenario.recovered("stock", 1);
     print(
         "the sidecar restarts while istiod is away",
         &[("stock", restarts, away.and(&back)), (ours.0, ours.1, later)],
     );
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Scenario<'a> {
     /// Creates both Pods, with this line of `proxyMetadata`, and their caller, whose own sidecar answers its DNS
     /// queries, and waits until they serve.
     fn start(mesh: &'a Mesh, metadata: &str) -> Self {
@@ -173,33 +185,38 @@ impl<'a> Scene<'a> {
         for name in ["stock", "ours", CALLER] {
             namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
         }
-        let scene = Self { mesh, namespace };
+        let scenario = Self { mesh, namespace };
         for (name, _) in PODS {
-            scene.until_served(name);
-            calls(&scene.namespace, CALLER, &url(name));
+            scenario.until_served(name);
+            calls(&scenario.namespace, CALLER, &url(name));
         }
-        scene
+        scenario
     }
 
-    /// Waits until requests to a Pod succeed, and returns all calls since the last time.
+    /// Waits until ten requests to a Pod have succeeded one after another, and returns all calls since the
+    /// last time.
     fn until_served(&self, pod: &str) -> Calls {
         let mut total = Calls::default();
+        let mut in_a_row = 0;
         self.mesh.node.until(&format!("{pod} serves"), || {
             let calls = calls(&self.namespace, CALLER, &url(pod));
-            let serves = calls.succeeded > 5 && calls.failed == 0;
+            in_a_row = if calls.failed == 0 { in_a_row + calls.succeeded } else { 0 };
             total = total.and(&calls);
-            serves
+            in_a_row >= 10
         });
         total
     }
 
-    /// Waits until a Pod is ready and serves, and returns its row. Its application has not been
-    /// restarted.
-    fn recovered(&self, name: &'static str) -> Row {
+    /// Waits until a Pod is ready, serves, and its sidecar has been restarted that often. Returns its row. Its
+    /// application has not been restarted.
+    fn recovered(&self, name: &'static str, expected: u64) -> Row {
         let calls = self.until_served(name);
-        let pod = self.namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
+        let what = format!("is ready, and its sidecar was restarted {expected} times");
+        let pod = self.namespace.pod_until(name, &what, |pod| {
+            condition(pod, "Ready") && restarts(pod, "istio-proxy") == expected
+        });
         assert_eq!(restarts(&pod, "app"), 0, "{name}: {}", pod["status"]);
-        (name, restarts(&pod, "istio-proxy"), calls)
+        (name, expected, calls)
     }
 
     /// Kills a program of a Pod's sidecar, and waits until another one runs.

@@ -39,7 +39,7 @@ fn requests_are_authenticated_between_both_agents() {
     }
     for (name, _) in PODS {
         for (other, url) in urls.iter().filter(|(other, _)| *other != name) {
-            mesh.node.until(&format!("{name} reaches {other}"), || calls(&shop, name, url).succeeded > 5);
+            mesh.node.until(&format!("{name} reaches {other}"), || calls(&shop, name, url).succeeded > 0);
         }
     }
     for (name, _) in PODS {

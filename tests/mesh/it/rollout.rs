@@ -21,7 +21,7 @@ fn a_rollout_loses_no_request() {
     }
     for (name, _) in CALLERS {
         namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
-        mesh.node.until("requests arrive", || calls(&namespace, name, URL).succeeded > 5);
+        mesh.node.until("requests arrive", || calls(&namespace, name, URL).succeeded > 0);
     }
     for agent in [Agent::Mounted, Agent::Stock] {
         for (name, _) in CALLERS {
@@ -48,7 +48,7 @@ fn a_rollout_loses_no_request() {
 /// Two Pods, of which kubelet ends one a moment after it has become known that it ends.
 fn deployment() -> Value {
     let mut container = application(&[]);
-    container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 3}}});
+    container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 8}}});
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "spec": {

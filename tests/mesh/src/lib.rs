@@ -15,7 +15,10 @@ use kit::envoy::workspace;
 use kubernetes_tests::helm::Helm;
 use kubernetes_tests::node::{Namespace, Node};
 use serde_json::{Value, json};
+use workloads::Agent;
 
+/// The label that enables Istio's injection in a namespace.
+pub const INJECTED_BY_ISTIO: &str = "istio-injection=enabled";
 /// The namespace of istiod.
 pub const SYSTEM: &str = "istio-system";
 
@@ -64,7 +67,10 @@ impl Mesh {
     fn install(&self) {
         let cluster = &self.node.cluster;
         let helm = Helm::new(&self.node.folder.join("helm"), cluster.kubeconfig("admin"));
-        let ours = workspace().join("envoy-config/istio/values.yaml");
+        let shipped =
+            fs::read_to_string(workspace().join("envoy-config/istio/values.yaml")).expect("the values");
+        let ours = self.node.folder.join("app-health-values.yaml");
+        fs::write(&ours, shipped.replace("REGISTRY/", "")).expect("a writable folder");
         let values = self.node.folder.join("istiod-values.json");
         fs::write(&values, settings().to_string()).expect("a writable folder");
         for (release, chart, files) in
@@ -83,6 +89,7 @@ impl Mesh {
         let rollout = ["rollout", "status", "-n", SYSTEM, "deployment/istiod", "--timeout", "120s"];
         cluster.kubectl_ok(&rollout, "");
         cluster.apply(&strict().to_string());
+        self.wait_for_injector();
     }
 
     /// Creates a namespace whose Pods Istio's injector changes.
@@ -90,10 +97,18 @@ impl Mesh {
     /// # Panics
     /// If it cannot be created.
     pub fn create_namespace(&self, name: &str) -> Namespace<'_> {
-        let namespace = self.node.create_namespace(name, false);
-        let label = ["label", "namespace", &namespace.name, "istio-injection=enabled"];
-        self.node.cluster.kubectl_ok(&label, "");
-        namespace
+        self.node.create_labeled_namespace(name, &[INJECTED_BY_ISTIO])
+    }
+
+    /// Waits until Istio's injector changes Pods: istiod is ready before the API server trusts it.
+    fn wait_for_injector(&self) {
+        let namespace = self.create_namespace("injector");
+        let pod = workloads::pod("any", Agent::Mounted, &[workloads::application(&[])]).to_string();
+        let create = ["-n", &namespace.name, "create", "--dry-run=server", "-o", "json", "-f", "-"];
+        self.node.until("Istio's injector changes Pods", || {
+            let output = self.node.cluster.kubectl(&create, &pod);
+            String::from_utf8_lossy(&output.stdout).contains("\"istio-proxy\"")
+        });
     }
 
     /// Runs `istioctl` as the administrator, and returns stdout.

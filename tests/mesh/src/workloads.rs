@@ -69,14 +69,14 @@ pub fn pod(name: &str, agent: Agent, containers: &[Value]) -> Value {
     pod
 }
 
-/// The template of a Pod.
+/// A Pod without a name, as a controller has it.
 pub fn template(app: &str, agent: Agent, containers: &[Value]) -> Value {
     let mut annotations = agent.annotations();
     annotations.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
     let containers: Vec<Value> = containers.iter().cloned().chain(agent.container()).collect();
     json!({
         "metadata": {"labels": {"app": app}, "annotations": annotations},
-        "spec": {"terminationGracePeriodSeconds": 20, "containers": containers},
+        "spec": {"terminationGracePeriodSeconds": 30, "containers": containers},
     })
 }
 

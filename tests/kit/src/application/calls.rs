@@ -73,7 +73,7 @@ impl Results {
     }
 }
 
-/// The running calls.
+/// All targets with their results.
 #[derive(Default)]
 pub(super) struct Calls(Vec<(Target, Arc<Mutex<Results>>)>);
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::Node;
 
-/// The label that enables injection in a namespace.
-const INJECTED: &str = "app-health.io/injection=enabled";
+/// The label that enables our injection in a namespace.
+pub const INJECTED: &str = "app-health.io/injection=enabled";
 
 /// A namespace; dropping it deletes it together with its Pods.
 pub struct Namespace<'a> {
@@ -22,9 +22,17 @@ impl Node {
     /// # Panics
     /// If it cannot be created.
     pub fn create_namespace(&self, name: &str, injected: bool) -> Namespace<'_> {
+        let labels: &[&str] = if injected { &[INJECTED] } else { &[] };
+        self.create_labeled_namespace(name, labels)
+    }
+
+    /// Creates a namespace with these labels (`name=value`).
+    ///
+    /// # Panics
+    /// If it cannot be created.
+    pub fn create_labeled_namespace(&self, name: &str, labels: &[&str]) -> Namespace<'_> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let name = format!("{name}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let labels: &[&str] = if injected { &[INJECTED] } else { &[] };
         self.cluster.create_namespace(&name, labels);
         Namespace { node: self, name }
     }

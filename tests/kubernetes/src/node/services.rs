@@ -13,7 +13,10 @@ use crate::{Process, tool};
 /// The address of the DNS server, which kubelet writes into the `resolv.conf` of Pods.
 pub(super) const DNS: &str = "10.96.0.10";
 
-/// The running programs.
+/// A name that is not one of Kubernetes, and its address.
+pub const FORWARDED_NAME: &str = "forwarded.example";
+pub const FORWARDED_ADDRESS: &str = "192.0.2.99";
+
 pub(super) struct Services {
     _proxy: Process,
     dns: Process,
@@ -71,6 +74,10 @@ fn corefile(kubeconfig: &str) -> String {
         ".:53 {{
     bind {DNS}
     errors
+    hosts {{
+        {FORWARDED_ADDRESS} {FORWARDED_NAME}
+        fallthrough
+    }}
     kubernetes cluster.local in-addr.arpa {{
         kubeconfig {kubeconfig}
     }}
