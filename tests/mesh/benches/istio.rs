@@ -228,7 +228,7 @@ fn peak(namespace: &Namespace<'_>, name: &str, agent: Agent) -> Result<f64, Fail
     while ready.is_none_or(|ready| ready.elapsed() < WATCHED) {
         peak = peak.max(process.anonymous());
         looks += 1;
-        if ready.is_none() && looks % 100 == 0 && condition(&namespace.pod(name), "Ready") {
+        if ready.is_none() && looks.is_multiple_of(100) && condition(&namespace.pod(name), "Ready") {
             ready = Some(Instant::now());
         }
         thread::sleep(PACE);
