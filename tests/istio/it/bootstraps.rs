@@ -31,8 +31,8 @@ const ARGUMENTS: [&str; 6] = [
 ];
 const CERTIFICATE: &str = "var/run/secrets/istio/root-cert.pem";
 const TEMPLATE: &str = "var/lib/istio/envoy/envoy_bootstrap_tmpl.json";
-/// The version of a build without a release.
-const VERSION: &str = "unknown";
+/// The version of Istio's programs, from `istio_flags` in the Justfile.
+const VERSION: &str = "1.31.0";
 
 #[test]
 #[ignore = "needs Istio's agent: ./justw test-istio"]
