@@ -462,7 +462,7 @@ soak *arguments: release release-control-plane _envoy
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, memory, injector, vm-health, xds-proxy, sidecar, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
+# Measure an area (probe, filter, agent, memory, injector, vm-health, xds-proxy, sidecar, istio, pages, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
