@@ -1,5 +1,5 @@
 //! The certificate of an earlier process of this Pod, in a directory in memory. With it, a restarted Envoy
-//! serves mutual TLS while istiod is away.
+//! serves mutual TLS while istiod is unavailable.
 
 use std::fs;
 use std::io;

@@ -122,7 +122,7 @@ impl Readiness {
     }
 
     /// Returns true if the last request to the probe listener failed. If the listener is checked only to
-    /// notice an Envoy that hangs, each response is as good as another.
+    /// notice an Envoy that hangs, any response counts.
     pub fn data_path_failing(&self) -> bool {
         let data_path = &self.envoy.data_path;
         if self.policy.data_path { data_path.is_failing() } else { data_path.unresponsive_since.is_some() }

@@ -45,7 +45,7 @@ const DNS_PORT: u16 = 53;
 const REVOKED: &str = "/var/run/secrets/istio/crl/ca-crl.pem";
 /// The name that istiod's certificate has if the address of istiod is this machine.
 const ISTIOD: &str = "istiod.istio-system.svc";
-/// How old the configuration may be that is served while istiod is away.
+/// How old the configuration may be that is served while istiod is unavailable.
 const CACHE_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum size of a response of istiod in bytes. In the incremental variant, too, the first one has all
 /// clusters or endpoints of the mesh.

@@ -1,5 +1,5 @@
 //! Benchmark of our agent in the place of Istio's, beside Istio's, with a real istiod: from its start to Envoy, to the
-//! certificate and to readiness, its memory with many names, and a restart while istiod is away. It prints a table and
+//! certificate and to readiness, its memory with many names, and a restart while istiod is unavailable. It prints a table and
 //! writes `target/bench/sidecar.json`. A missed target is reported and is not an error; a measurement that fails is
 //! an error.
 
@@ -29,7 +29,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 const PACE: Duration = Duration::from_millis(1);
 /// How long an agent stays idle before its memory is measured.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long the readiness of Istio's agent is awaited while istiod is away.
+/// How long the readiness of Istio's agent is awaited while istiod is unavailable.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The port of all Services.
 const PORT: u16 = 9080;
@@ -39,7 +39,7 @@ both agents as they are shipped, with the same Envoy, bootstrap template, istiod
 start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate (RSA 2048),
   and until the first 200 of /healthz/ready; medians of the rounds
 memory: pages of the agent that no file backs, after 5 s of idleness with TLS, xDS, SDS and DNS for the given number of Services
-restart: the whole container, while istiod is away; Istio's agent is not ready within 10 s";
+restart: the whole container, while istiod is unavailable; Istio's agent is not ready within 10 s";
 
 /// Measures our agent in the place of Istio's
 #[derive(Clone, Debug, Parser)]
@@ -191,7 +191,7 @@ async fn idle_memory(program: Program, istiod: &Istiod, services: u32) -> Result
     Ok(process.anonymous() as f64)
 }
 
-/// Restarts a container while istiod is away.
+/// Restarts a container while istiod is unavailable.
 async fn restart(istiod: &mut Istiod) -> Result<Row, Failure> {
     let mut pods = PROGRAMS.map(|program| {
         PodSidecar::start_as(
@@ -225,5 +225,6 @@ async fn restart(istiod: &mut Istiod) -> Result<Row, Failure> {
         return Err(format!("Istio's agent was ready after {time:?} without istiod").into());
     }
     let ours = ours.ok_or_else(|| format!("not ready without istiod:\n{}", pods[1].log()))?;
-    Ok(Row::new("restart while istiod is away, until ready", ours.as_secs_f64() * 1e3, "ms").at_most(2000.0))
+    Ok(Row::new("restart while istiod is unavailable, until ready", ours.as_secs_f64() * 1e3, "ms")
+        .at_most(2000.0))
 }

@@ -1,5 +1,5 @@
 //! Our agent in the place of Istio's, with a real istiod: certificates, configuration, and what remains of both
-//! while istiod is away.
+//! while istiod is unavailable.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -47,7 +47,7 @@ async fn a_sidecar_gets_certificates_and_configuration() {
         certificates.iter().filter_map(|found| found.pointer("/subject_alt_names/0/uri")?.as_str()).collect();
     assert!(!names.is_empty() && names.iter().all(|name| *name == expected), "{certificates:?}");
 
-    // The whole container restarts while istiod is away.
+    // The whole container restarts while istiod is unavailable.
     let names = [format!("{outbound}").replace(':', "_"), format!("{HOST}:{SERVICE_PORT}")];
     wait::until("the configuration is stored", async || pod.has_stored(&names)).await;
     istiod.kill();
@@ -58,7 +58,7 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
     assert_eq!(pod.look_up("web.shop").await, [address], "a stored name");
 
-    // An Envoy that hangs is replaced, also while istiod is away.
+    // An Envoy that hangs is replaced, also while istiod is unavailable.
     let [hanging] = process::children(pod.pid())[..] else { panic!("one Envoy:\n{}", pod.log()) };
     kill(hanging, Signal::SIGSTOP).expect("it runs");
     let is_replaced = async || matches!(process::children(pod.pid())[..], [envoy] if envoy != hanging);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn without_a_condition_any_response_of_the_probe_listener_will_do() {
+fn without_a_condition_any_response_of_the_probe_listener_counts() {
     let policy = Policy { data_path: false, ..CHILD };
     let observed = |observation: Observation| {
         let model = after(policy, &[Observation::Started, observation]);
