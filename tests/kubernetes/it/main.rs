@@ -23,11 +23,10 @@ mod node_shapes;
 mod node_start;
 mod webhook;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use kit::caller::{self, Answer};
 use kit::{envoy, wait};
+use kubernetes_tests::node::http_get;
 use kubernetes_tests::{Cluster, Options};
 use tokio::time::Instant;
 
@@ -73,12 +72,6 @@ fn cluster(name: &str) -> Cluster {
 
 fn folder(name: &str) -> PathBuf {
     envoy::folder(&format!("kubernetes-{name}"))
-}
-
-/// Requests a path in plaintext. The status is 0 without an HTTP response.
-fn http_get(address: SocketAddr, path: &str) -> Answer {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
 }
 
 /// Waits until `done` returns true, and prints how long it took.

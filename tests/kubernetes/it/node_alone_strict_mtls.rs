@@ -1,7 +1,7 @@
 //! Tests of strict mutual TLS on a real node with `envoy-config/kubernetes/strict-mtls`: the same
 //! Pod with its declared probes and with rewritten ones, and which clients reach the application.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use kit::caller::Answer;
 use kit::caller::tls::Caller;
 use kit::docker::archive::{APPLICATION, BUSYBOX, DEBIAN};
 use kubernetes_tests::manifests;
-use kubernetes_tests::node::{Namespace, Node, SYSTEM};
+use kubernetes_tests::node::{Namespace, Node, SYSTEM, address};
 use serde_json::{Value, json};
 
 use crate::http_get;
@@ -157,11 +157,6 @@ fn who_reaches_it(namespace: &Namespace<'_>, trusted: &TrustedClient) {
     let seen = trusted.ask(address(&pod, 9900), "/seen").expect("with a certificate").text();
     assert!(seen.contains("GET /trusted ") && seen.contains("GET /ready "), "{seen}");
     assert!(!seen.contains("untrusted"), "{seen}");
-}
-
-fn address(pod: &Value, port: u16) -> SocketAddr {
-    let ip = pod["status"]["podIP"].as_str().expect("an address");
-    SocketAddr::new(ip.parse::<IpAddr>().expect("an address"), port)
 }
 
 /// A client with a certificate of the authority that the Pods trust.

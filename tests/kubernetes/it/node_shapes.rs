@@ -3,12 +3,9 @@
 //! requests with the sidecar as without it, byte for byte.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
 
 use kit::docker::archive;
-use kubernetes_tests::node::{Node, condition, container};
-use kubernetes_tests::{command, tool};
+use kubernetes_tests::node::{FollowedLog, Node, condition, container};
 use serde_json::{Value, json};
 
 use crate::node_kinds::{self, Ports};
@@ -113,26 +110,14 @@ fn node_requests_arrive_as_without_sidecar() {
 /// Asserts that the preStop hook is called. The test follows the container's log to its end,
 /// because a container that terminates cannot be queried.
 fn assert_pre_stop_hook(paired_pods: &PairedPods<'_>) {
-    let follow = |side: &Side<'_>| {
-        let mut kubectl = command(&tool("kubectl"));
-        kubectl.arg("--kubeconfig").arg(side.namespace.node.cluster.kubeconfig("admin"));
-        kubectl.args(["--namespace", &side.namespace.name, "logs", "--follow", POD, "-c", "app"]);
-        let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
-        let mut log = BufReader::new(kubectl.stdout.take().expect("piped"));
-        // The first line shows that kubectl follows the log before the Pod is deleted.
-        let mut first = String::new();
-        log.read_line(&mut first).expect("text");
-        assert_eq!(first, "application: started\n", "{}", side.name);
-        (kubectl, log)
-    };
+    let follow = |side: &Side<'_>| FollowedLog::start(&side.namespace, POD, "app");
     let followed = paired_pods.sides.each_ref().map(follow);
     for side in &paired_pods.sides {
         side.namespace.kubectl_ok(&["delete", "pod", POD, "--wait=false"], "");
     }
-    for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&paired_pods.sides) {
-        let mut log = String::new();
-        rest.read_to_string(&mut log).expect("text");
-        kubectl.wait().expect("it ends with the container");
+    for (log, side) in followed.into_iter().zip(&paired_pods.sides) {
+        let log = log.until_end();
+        assert!(log.starts_with("application: started\n"), "{}: {log}", side.name);
         assert!(log.contains("application: received request for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

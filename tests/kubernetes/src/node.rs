@@ -3,9 +3,11 @@
 //! machine, and all of it ends with the test; the logs remain in `target/node`. It requires root.
 
 mod containerd;
+mod followed_log;
 mod kubelet;
 mod linux_namespaces;
 mod namespace;
+mod request;
 mod services;
 mod watch;
 
@@ -29,7 +31,9 @@ use kit::wait;
 use linux_namespaces::LinuxNamespaces;
 use services::Services;
 
+pub use followed_log::FollowedLog;
 pub use namespace::{INJECTED, Namespace};
+pub use request::{address, http_get};
 pub use services::{FORWARDED_ADDRESS, FORWARDED_NAME};
 pub use watch::{PodEvent, Watch};
 
@@ -65,18 +69,11 @@ impl Node {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Option<Node>> = OnceLock::new();
         let node = SHARED.get_or_init(|| {
-            let (send, receive) = channel();
-            // Processes of the node are killed when the thread that started them ends, so this
-            // thread never ends.
-            thread::spawn(move || {
+            on_lasting_thread(|| {
                 let node = Self::start("shared");
                 node.install_webhook();
-                send.send(node).expect("the receiver exists");
-                loop {
-                    thread::park();
-                }
-            });
-            receive.recv().ok()
+                node
+            })
         });
         let node =
             node.as_ref().expect("the shared node runs; if not, the test that started it reports the error");
@@ -231,6 +228,9 @@ impl Node {
                 .as_ref()
                 .is_some_and(Process::has_ended);
             assert!(!kubelet_ended, "kubelet has exited: {}", self.tail("kubelet.log"));
+            if let Some(log) = self.services.as_ref().and_then(Services::ended) {
+                panic!("a service has exited: {}", self.tail(log));
+            }
             if is_so() {
                 return;
             }
@@ -265,6 +265,19 @@ fn options() -> Options {
         controller_manager: true,
         scheduler: true,
     }
+}
+
+/// Starts something on a thread that never ends, because processes of a node are killed when the thread
+/// that started them ends. Returns `None` if `start` panics.
+pub fn on_lasting_thread<T: Send + 'static>(start: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (send, receive) = channel();
+    thread::spawn(move || {
+        send.send(start()).expect("the receiver exists");
+        loop {
+            thread::park();
+        }
+    });
+    receive.recv().ok()
 }
 
 /// Removes what is left of nodes whose process has ended; their logs are kept until the next run.

@@ -16,10 +16,10 @@ use kit::envoy::workspace;
 use kit::process::Process;
 use kit::quiet_rounds::QuietRounds;
 use kit::report::{self, Row, median};
-use kubernetes_tests::node::{Namespace, condition};
+use kubernetes_tests::node::{Namespace, address, condition, http_get};
 use mesh_tests::Mesh;
 use mesh_tests::sidecar::{self, Program};
-use mesh_tests::workloads::{Agent, address, application, get, pod};
+use mesh_tests::workloads::{Agent, application, pod};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -184,7 +184,7 @@ fn cpu(mesh: &Mesh, seconds: u64) -> Result<[f64; 2], Failure> {
     let begin = Instant::now();
     while begin.elapsed().as_secs() < seconds {
         for (_, address) in &running {
-            let scraped = get(*address, "/stats/prometheus");
+            let scraped = http_get(*address, "/stats/prometheus");
             if scraped.status != 200 {
                 return Err(format!("a scrape got {}", scraped.status).into());
             }

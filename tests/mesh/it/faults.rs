@@ -2,9 +2,9 @@
 //! one client, and a line says what it saw. Where a fault concerns the whole node, no other test runs beside it.
 
 use kit::terminal::say;
-use kubernetes_tests::node::{Namespace, condition, container};
+use kubernetes_tests::node::{Namespace, address, condition, container, http_get};
 use mesh_tests::sidecar::{self, Program};
-use mesh_tests::workloads::{Agent, Calls, address, application, calls, get, pod, service};
+use mesh_tests::workloads::{Agent, Calls, application, calls, pod, service};
 use mesh_tests::{Mesh, SYSTEM};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -35,12 +35,22 @@ type Row = (&'static str, u64, Calls);
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
 fn envoy_is_killed() {
-    let mesh = Mesh::shared();
-    let scenario = Scenario::start(mesh, "");
+    kill_programs("Envoy is killed", Program::Envoy, [1, 0]);
+}
+
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn the_agent_is_killed() {
+    kill_programs("the agent is killed", Program::Agent, [1, 1]);
+}
+
+/// Kills a program of both Pods, which kubelet then restarts that often.
+fn kill_programs(fault: &str, program: Program, restarts: [u64; 2]) {
+    let scenario = Scenario::start(Mesh::shared(), "");
     for (name, _) in PODS {
-        scenario.replace(name, Program::Envoy);
+        scenario.replace(name, program);
     }
-    print("Envoy is killed", &[scenario.recovered("stock", 1), scenario.recovered("ours", 0)]);
+    print(fault, &[scenario.recovered("stock", restarts[0]), scenario.recovered("ours", restarts[1])]);
 }
 
 /// Our agent replaces an Envoy that answers nothing.
@@ -69,17 +79,6 @@ fn envoy_hangs() {
     print("Envoy hangs; the limit of our agent is 5 s", &[("stock", 0, stock), ours]);
 }
 
-#[test]
-#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
-fn the_agent_is_killed() {
-    let mesh = Mesh::shared();
-    let scenario = Scenario::start(mesh, "");
-    for (name, _) in PODS {
-        scenario.replace(name, Program::Agent);
-    }
-    print("the agent is killed", &[scenario.recovered("stock", 1), scenario.recovered("ours", 1)]);
-}
-
 /// Faults of the whole node. An API server that a test has started ends with the thread of that test, so that
 /// its restart comes last.
 #[test]
@@ -87,7 +86,7 @@ fn the_agent_is_killed() {
 fn alone_faults_of_the_node() {
     let mesh = Mesh::shared();
     the_sidecar_restarts_without_dns(mesh);
-    the_sidecar_restarts_while_istiod_is_away(mesh);
+    the_sidecar_restarts_while_istiod_is_unavailable(mesh);
     the_api_server_restarts_and_certificates_are_renewed(mesh);
 }
 
@@ -98,7 +97,7 @@ fn the_api_server_restarts_and_certificates_are_renewed(mesh: &Mesh) {
     for (name, _) in PODS {
         let address = address(&scenario.namespace.pod(name), 15020);
         mesh.node.until(&format!("the certificate of {name} is renewed twice"), || {
-            let metrics = get(address, "/stats/prometheus").text();
+            let metrics = http_get(address, "/stats/prometheus").text();
             let requests = metrics
                 .lines()
                 .find_map(|line| {
@@ -131,7 +130,7 @@ fn the_sidecar_restarts_without_dns(mesh: &Mesh) {
 }
 
 /// Our agent needs istiod only for what has changed.
-fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
+fn the_sidecar_restarts_while_istiod_is_unavailable(mesh: &Mesh) {
     let scenario = Scenario::start(mesh, "");
     let cluster = &mesh.node.cluster;
     let scale = |replicas: &str| {
@@ -147,7 +146,7 @@ fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
         scenario.replace(name, Program::Agent);
     }
     let ours = scenario.recovered("ours", 1);
-    // Its certificate and its configuration are used as long as istiod is away.
+    // Its certificate and its configuration are used as long as istiod is unavailable.
     let mut later = ours.2.clone();
     mesh.node.until("our Pod has served for a while", || {
         later = later.and(&calls(&scenario.namespace, CALLER, &url("ours")));
@@ -159,7 +158,7 @@ fn the_sidecar_restarts_while_istiod_is_away(mesh: &Mesh) {
     drop(stopped);
     let (_, restarts, back) = scenario.recovered("stock", 1);
     print(
-        "the sidecar restarts while istiod is away",
+        "the sidecar restarts while istiod is unavailable",
         &[("stock", restarts, away.and(&back)), (ours.0, ours.1, later)],
     );
 }

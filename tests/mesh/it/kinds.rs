@@ -1,9 +1,9 @@
 //! Kinds of workloads, and settings of a Pod that matter to its agent.
 
 use kit::docker::archive::BUSYBOX;
-use kubernetes_tests::node::{FORWARDED_ADDRESS, FORWARDED_NAME, Namespace, condition};
+use kubernetes_tests::node::{FORWARDED_ADDRESS, FORWARDED_NAME, FollowedLog, Namespace, condition};
 use mesh_tests::Mesh;
-use mesh_tests::workloads::{Agent, FollowedLog, application, calls, pod, service, template};
+use mesh_tests::workloads::{Agent, application, calls, pod, service, template};
 use serde_json::{Value, json};
 
 /// The end of a Job's Pod requires that its sidecar ends.

@@ -1,9 +1,9 @@
 //! Kubelet's probes of Pods whose traffic is captured, under strict mutual TLS.
 
 use kit::docker::archive::{APPLICATION, BUSYBOX};
-use kubernetes_tests::node::{Namespace, container};
+use kubernetes_tests::node::{Namespace, address, container, http_get};
 use mesh_tests::Mesh;
-use mesh_tests::workloads::{Agent, address, control, get, pod};
+use mesh_tests::workloads::{Agent, control, pod};
 use serde_json::{Value, json};
 
 /// The containers whose probes target the running application, named like the kind of their probes.
@@ -55,7 +55,7 @@ fn probes_follow_the_application() {
     };
     let answers = PODS.map(|(name, _)| {
         let pod = namespace.pod(name);
-        let answer = get(address(&pod, 15020), &path(&pod));
+        let answer = http_get(address(&pod, 15020), &path(&pod));
         (answer.status, answer.text().trim().to_owned())
     });
     let [(stock, _), (ours, reason)] = answers;

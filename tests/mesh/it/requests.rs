@@ -1,8 +1,8 @@
 //! Requests between Pods with either agent are authenticated, and nothing else reaches them.
 
-use kubernetes_tests::node::condition;
+use kubernetes_tests::node::{address, condition, http_get};
 use mesh_tests::Mesh;
-use mesh_tests::workloads::{Agent, address, application, calls, command, control, get, pod, service};
+use mesh_tests::workloads::{Agent, application, calls, command, control, pod, service};
 use serde_json::{Value, json};
 
 const PODS: [(&str, Agent); 4] = [
@@ -44,28 +44,24 @@ fn requests_are_authenticated_between_both_agents() {
     }
     for (name, _) in PODS {
         // Each sender is known to the receiving side by its certificate.
-        let mut missing = Vec::new();
+        let heads = || seen(&control(&shop, name, "app", "/seen"));
+        let spiffe = |account: &str| format!("spiffe://cluster.local/ns/{}/sa/{account}", shop.name);
+        let receiver = format!("By={};Hash=", spiffe(name));
+        let is_known = |sender: &str, heads: &[String]| {
+            let uri = format!("URI={}", spiffe(sender));
+            heads.iter().any(|head| head.contains(&receiver) && head.contains(&uri))
+        };
+        let are_known = || {
+            let heads = heads();
+            PODS.iter().all(|(sender, _)| *sender == name || is_known(sender, &heads))
+        };
         let what = format!("{name} knows the identities of all senders");
-        mesh.node.until_or(
-            &what,
-            || {
-                let heads = seen(&control(&shop, name, "app", "/seen"));
-                let known = |sender: &str| {
-                    let identity = format!("By=spiffe://cluster.local/ns/{0}/sa/{name};Hash=", shop.name);
-                    let uri = format!("URI=spiffe://cluster.local/ns/{}/sa/{sender}", shop.name);
-                    heads.iter().any(|head| head.contains(&identity) && head.contains(&uri))
-                };
-                let senders = PODS.map(|(sender, _)| sender);
-                missing = senders.into_iter().filter(|sender| *sender != name && !known(sender)).collect();
-                missing.is_empty()
-            },
-            || control(&shop, name, "app", "/seen"),
-        );
+        mesh.node.until_or(&what, are_known, || heads().join("\n"));
     }
     for (name, agent) in PODS {
         let pod = shop.pod(name);
         for port in [8080, 8443, 9900, 15006] {
-            assert_eq!(get(address(&pod, port), "/plaintext").status, 0, "{name}:{port}");
+            assert_eq!(http_get(address(&pod, port), "/plaintext").status, 0, "{name}:{port}");
         }
         assert!(!control(&shop, name, "app", "/seen").contains("plaintext"), "{name}");
         scrape(&pod, agent);
@@ -79,7 +75,7 @@ fn scrape(pod: &Value, agent: Agent) {
     for (name, value) in expected.as_object().expect("an object") {
         assert_eq!(&annotations[format!("prometheus.io/{name}")], value);
     }
-    let metrics = get(address(pod, 15020), "/stats/prometheus");
+    let metrics = http_get(address(pod, 15020), "/stats/prometheus");
     assert_eq!(metrics.status, 200);
     let metrics = metrics.text();
     for name in

@@ -7,13 +7,11 @@ pub mod workloads;
 use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::mpsc::channel;
-use std::thread;
 
 use istio_tests::istio;
 use kit::envoy::workspace;
 use kubernetes_tests::helm::Helm;
-use kubernetes_tests::node::{Namespace, Node};
+use kubernetes_tests::node::{Namespace, Node, on_lasting_thread};
 use serde_json::{Value, json};
 use workloads::Agent;
 
@@ -35,18 +33,7 @@ impl Mesh {
     /// If it cannot be started.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Option<Mesh>> = OnceLock::new();
-        let mesh = SHARED.get_or_init(|| {
-            let (send, receive) = channel();
-            // Processes of the node are killed when the thread that started them ends, so this
-            // thread never ends.
-            thread::spawn(move || {
-                send.send(Self::start("mesh")).expect("the receiver exists");
-                loop {
-                    thread::park();
-                }
-            });
-            receive.recv().ok()
-        });
+        let mesh = SHARED.get_or_init(|| on_lasting_thread(|| Self::start("mesh")));
         let mesh =
             mesh.as_ref().expect("the shared mesh runs; if not, the test that started it reports the error");
         mesh.node.enter();

@@ -1,13 +1,7 @@
 //! Pods and Deployments of the tests, and what their applications have seen.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{IpAddr, SocketAddr};
-use std::process::{Child, ChildStdout, Stdio};
-
-use kit::caller::{self, Answer};
 use kit::docker::archive::{APPLICATION, PROXY_WITH_OURS};
 use kubernetes_tests::node::Namespace;
-use kubernetes_tests::tool;
 use serde_json::{Value, json};
 
 /// Which agent a Pod has, and where it comes from.
@@ -96,24 +90,6 @@ pub fn command(pod: &Value) -> Option<&str> {
     proxy["command"][0].as_str()
 }
 
-/// Returns the address of a port of a Pod.
-///
-/// # Panics
-/// If it has no address yet.
-pub fn address(pod: &Value, port: u16) -> SocketAddr {
-    let ip = pod["status"]["podIP"].as_str().expect("an address");
-    SocketAddr::new(ip.parse::<IpAddr>().expect("an address"), port)
-}
-
-/// Sends a GET from the node, as kubelet does.
-///
-/// # Panics
-/// If there is no response in time.
-pub fn get(address: SocketAddr, path: &str) -> Answer {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
-}
-
 /// Sends a request to the control port of the application in a container, from inside.
 ///
 /// # Panics
@@ -159,42 +135,5 @@ pub fn calls(namespace: &Namespace<'_>, pod: &str, url: &str) -> Calls {
         failed: calls["failed"].as_u64().expect("a number"),
         failures: calls["failures"].clone(),
         longest_gap: calls["longestGap"].as_f64().expect("a number"),
-    }
-}
-
-/// The log of a container, which is read while the container runs, because that of a deleted one is
-/// gone.
-pub struct FollowedLog {
-    kubectl: Child,
-    stdout: BufReader<ChildStdout>,
-    first: String,
-}
-
-impl FollowedLog {
-    /// Begins to follow the log, and waits for its first line.
-    ///
-    /// # Panics
-    /// If the container has no log.
-    pub fn start(namespace: &Namespace<'_>, pod: &str, container: &str) -> Self {
-        let mut kubectl = kubernetes_tests::command(&tool("kubectl"));
-        kubectl.arg("--kubeconfig").arg(namespace.node.cluster.kubeconfig("admin"));
-        kubectl.args(["--namespace", &namespace.name, "logs", "--follow", pod, "-c", container]);
-        let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
-        let mut stdout = BufReader::new(kubectl.stdout.take().expect("piped"));
-        let mut first = String::new();
-        stdout.read_line(&mut first).expect("text");
-        assert!(!first.is_empty(), "the log of {pod} is empty");
-        Self { kubectl, stdout, first }
-    }
-
-    /// Returns the whole log when the container has ended.
-    ///
-    /// # Panics
-    /// If it is not text.
-    pub fn until_end(mut self) -> String {
-        let mut log = std::mem::take(&mut self.first);
-        self.stdout.read_to_string(&mut log).expect("text");
-        self.kubectl.wait().expect("it ends with the container");
-        log
     }
 }

@@ -18,11 +18,20 @@ pub const FORWARDED_NAME: &str = "forwarded.example";
 pub const FORWARDED_ADDRESS: &str = "192.0.2.99";
 
 pub(super) struct Services {
-    _proxy: Process,
+    proxy: Process,
     dns: Process,
 }
 
+const PROXY_LOG: &str = "kube-proxy.log";
+const DNS_LOG: &str = "dns.log";
+
 impl Services {
+    /// Returns the log of a program that has exited.
+    pub(super) fn ended(&self) -> Option<&'static str> {
+        let all = [(&self.proxy, PROXY_LOG), (&self.dns, DNS_LOG)];
+        all.into_iter().find_map(|(process, log)| process.has_ended().then_some(log))
+    }
+
     /// Sends a signal to the DNS server.
     pub(super) fn signal_dns(&self, signal: Signal) {
         // The started process is nsenter, which waits for the server as its child.
@@ -53,8 +62,8 @@ pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, kubeconfig: &Pa
     let proxy = write("kube-proxy.json", proxy_configuration(kubeconfig).to_string());
     let dns = write("Corefile", corefile(kubeconfig));
     Services {
-        _proxy: run(&tool("kube-proxy"), &["--config", &proxy], "kube-proxy.log"),
-        dns: run(&tool("dns"), &["-conf", &dns], "dns.log"),
+        proxy: run(&tool("kube-proxy"), &["--config", &proxy], PROXY_LOG),
+        dns: run(&tool("dns"), &["-conf", &dns], DNS_LOG),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The images of an Istio mesh, in the layout of those that Istio publishes.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use super::{BUSYBOX, built, there};
 use crate::docker::Daemon;
@@ -47,8 +48,14 @@ impl Parts {
         let istio = |name: &str| {
             there(workspace().join("target/istio").join(name), "./justw test-istio-mesh builds it")
         };
+        let agent = there(built("release/app-health-agent"), "./justw release-vm builds it")?;
+        // `./justw release` writes the agent for Pods to the same place.
+        let help = Command::new(&agent).arg("--help").output().expect("the agent starts");
+        if !String::from_utf8_lossy(&help.stdout).lines().any(|line| line.trim().starts_with("proxy ")) {
+            return Err(format!("{} is the agent for Pods: run ./justw release-vm", agent.display()));
+        }
         Ok(Self {
-            agent: there(built("release/app-health-agent"), "./justw release-vm builds it")?,
+            agent,
             pilot_agent: istio("pilot-agent")?,
             pilot_discovery: istio("pilot-discovery")?,
             bootstrap: istio("envoy_bootstrap.json")?,
