@@ -8,6 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use envoy_bootstrap::envoy_version::EnvoyVersion;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::process::{Child, Command};
 
 use crate::caller;
@@ -200,13 +201,28 @@ fn log(folder: &Path) -> String {
 
 /// The folder of this process, without the files of an earlier process that had the same ID.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = workspace().join("target/it").join(std::process::id().to_string());
+    let folder = short_path(&workspace().join("target/it")).join(std::process::id().to_string());
     let _ = std::fs::remove_dir_all(&folder);
     folder
 });
 
-/// Creates a folder below `target/it`, named after the test, or returns it if it exists. The name
-/// is kept short because the path of a Unix socket is at most 107 bytes long.
+/// Returns a link to `folder` in the directory for temporary files. The path of a Unix socket is at most 107 bytes
+/// long, so a test must not depend on how deep the checkout is. The link stays, and every process uses the same one.
+fn short_path(folder: &Path) -> PathBuf {
+    std::fs::create_dir_all(folder).expect("target is writable");
+    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let name: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let link = std::env::temp_dir().join(format!("ah-{name}"));
+    // Another process of the tests may make the same link at the same time.
+    let made = std::os::unix::fs::symlink(folder, &link);
+    let target =
+        std::fs::read_link(&link).unwrap_or_else(|error| panic!("{}: {error}; {made:?}", link.display()));
+    assert_eq!(target, folder, "{} leads elsewhere; remove it", link.display());
+    link
+}
+
+/// Creates a folder below `target/it`, named after the test, or returns it if it exists. Its path goes through
+/// [`short_path`]; the name is kept short for the same reason.
 ///
 /// # Panics
 /// If two tests use the same name: each would overwrite the files of the other.
@@ -222,4 +238,16 @@ pub fn folder(name: &str) -> PathBuf {
     let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).expect("target is writable");
     folder
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_length_of_a_path_does_not_depend_on_the_checkout() {
+        let deep = super::folder("deep").join("checkout".repeat(20));
+        let link = super::short_path(&deep);
+        std::os::unix::net::UnixListener::bind(link.join("socket")).expect("a path that is short enough");
+        assert_eq!(super::short_path(&deep), link, "a second process uses the same link");
+        std::fs::remove_file(&link).expect("the link");
+    }
 }
