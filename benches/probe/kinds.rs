@@ -23,11 +23,11 @@ const KINDS: [&str; 4] = ["http", "https", "tcp", "grpc"];
 const ROUTES: [Route; 7] = [
     Route::Direct,
     Route::PilotAgent,
-    Route::Agent,
     Route::Wasm,
     Route::Native,
     Route::WasmReuse,
     Route::NativeReuse,
+    Route::Agent,
 ];
 /// Places in the list of routes.
 const DIRECT: usize = 0;
@@ -70,30 +70,32 @@ impl Kinds {
 }
 
 /// Median latencies in microseconds: of each kind, of each route.
-type Medians = [[f64; ROUTES.len()]; KINDS.len()];
+type Medians = [Vec<f64>; KINDS.len()];
 
 /// Measures each kind and route in each round.
 pub(crate) async fn measure(setup: &Setup, quiet: &mut QuietRounds, rounds: u32) -> Result<Vec<Row>> {
+    let routes: Vec<Route> = ROUTES.into_iter().filter(|route| setup.has(*route)).collect();
     let mut measured = Vec::new();
-    for (_, first) in (0..rounds).zip((0..ROUTES.len()).cycle()) {
-        measured.push(quiet.round(async || round(setup, first).await).await?);
+    for (_, first) in (0..rounds).zip((0..routes.len()).cycle()) {
+        measured.push(quiet.round(async || round(setup, &routes, first).await).await?);
     }
-    Ok(KINDS.into_iter().enumerate().flat_map(|(kind, name)| rows(name, kind, &measured)).collect())
+    let kinds = KINDS.into_iter().enumerate();
+    Ok(kinds.flat_map(|(kind, name)| rows(name, kind, &routes, &measured)).collect())
 }
 
 /// Measures one round, which begins with the route at this place of the list.
-async fn round(setup: &Setup, first: usize) -> Result<Medians> {
-    let mut medians = Medians::default();
+async fn round(setup: &Setup, routes: &[Route], first: usize) -> Result<Medians> {
+    let mut medians = [(); KINDS.len()].map(|()| vec![0.0; routes.len()]);
     for ((kind, direct), medians) in KINDS.into_iter().zip(&setup.kinds.handlers).zip(&mut medians) {
-        for place in (first..ROUTES.len()).chain(0..first) {
-            let (ip, handler) = match setup.prober_of(ROUTES[place]) {
+        for place in (first..routes.len()).chain(0..first) {
+            let (ip, handler) = match setup.prober_of(routes[place]) {
                 Some(address) => {
                     let Target { address, path } = Target::of_container(address, kind);
                     (address.ip(), json!({"httpGet": {"port": address.port(), "path": path}}))
                 }
                 None => (setup.applications, direct.clone()),
             };
-            setup.pace.wait(ROUTES[place]).await;
+            setup.pace.wait(routes[place]).await;
             medians[place] = ask(setup, ip, handler).await?;
         }
     }
@@ -102,11 +104,11 @@ async fn round(setup: &Setup, first: usize) -> Result<Medians> {
 
 /// Returns the medians of a kind over all rounds, and those of the ratios of each round: to the direct
 /// probe and, for our forms, to pilot-agent.
-fn rows(kind_name: &str, kind: usize, rounds: &[Medians]) -> Vec<Row> {
+fn rows(kind_name: &str, kind: usize, routes: &[Route], rounds: &[Medians]) -> Vec<Row> {
     let column = |route: usize| -> Vec<f64> { rounds.iter().map(|round| round[kind][route]).collect() };
     let ratio = |route: usize, to: usize| median_ratio(&column(route), &column(to));
     let mut rows = Vec::new();
-    for (place, route) in ROUTES.into_iter().enumerate() {
+    for (place, route) in routes.iter().copied().enumerate() {
         let name = format!("{kind_name} probe, {}, p50", route.name());
         rows.push(Row::new(&name, median(&column(place)), "us"));
         if route != Route::Direct {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use envoy_bootstrap::bootstrap::{Bootstrap, FilterCode};
 use kit::admin::{Mood, ScriptedAdmin};
+use kit::agent;
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::net;
@@ -31,7 +32,8 @@ pub(crate) struct Setup {
     pub(crate) routes: Vec<(Route, Target)>,
     pub(crate) processes: Vec<(MeasuredProcess, Process)>,
     envoys: [Envoy; 5],
-    agent: Sidecar,
+    /// `None` for a version whose agent answers no probes.
+    agent: Option<Sidecar>,
     pub(crate) pace: Pace,
     _admin: ScriptedAdmin,
     pilot_agent: PilotAgent,
@@ -69,34 +71,42 @@ impl Setup {
             start("native-reuse", native_reuse, Some(FilterCode::Module(pod::module())), true).await,
         ];
         let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
-        let builder = Builder::bare("agent").instance_ip(applications).args(&["--probes", "agent"]);
-        let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &probers.to_string());
-        let agent = builder.watching(admin.address).start_plain();
-        agent.until(200, "ready").await;
+        let agent = if answers_probes().await {
+            let builder = Builder::bare("agent").instance_ip(applications).args(&["--probes", "agent"]);
+            let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &probers.to_string());
+            let agent = builder.watching(admin.address).start_plain();
+            agent.until(200, "ready").await;
+            Some(agent)
+        } else {
+            None
+        };
         let pilot_agent = PilotAgent::start(applications, &probers, None).await;
         let oracle = Oracle::start();
         let envoy = |place: usize| Process::new(envoys[place].pid());
-        let processes = vec![
+        let mut processes = vec![
             (MeasuredProcess::PlainEnvoy, envoy(0)),
             (MeasuredProcess::WasmEnvoy, envoy(1)),
             (MeasuredProcess::NativeEnvoy, envoy(2)),
             (MeasuredProcess::WasmReuseEnvoy, envoy(3)),
             (MeasuredProcess::NativeReuseEnvoy, envoy(4)),
-            (MeasuredProcess::Agent, Process::new(agent.pid().as_raw().unsigned_abs())),
             (MeasuredProcess::PilotAgent, pilot_agent.process()),
             (MeasuredProcess::Application, Process::new(std::process::id())),
             (MeasuredProcess::Oracle, Process::new(oracle.pid())),
         ];
-        let routes = vec![
+        let mut routes = vec![
             (Route::Direct, Target::new(app.address, "/")),
             (Route::Plain, Target::new(baseline_listener(plain), "/")),
             (Route::Wasm, Target::of_container(envoy::probe_listener(wasm), "app")),
             (Route::Native, Target::of_container(envoy::probe_listener(native), "app")),
             (Route::WasmReuse, Target::of_container(envoy::probe_listener(wasm_reuse), "app")),
             (Route::NativeReuse, Target::of_container(envoy::probe_listener(native_reuse), "app")),
-            (Route::Agent, Target::of_container(envoy::probe_listener(agent.ip), "app")),
             (Route::PilotAgent, Target::of_container(pilot_agent.address, "app")),
         ];
+        if let Some(agent) = &agent {
+            let process = Process::new(agent.pid().as_raw().unsigned_abs());
+            processes.push((MeasuredProcess::Agent, process));
+            routes.push((Route::Agent, Target::of_container(envoy::probe_listener(agent.ip), "app")));
+        }
         Self {
             oracle,
             routes,
@@ -113,6 +123,11 @@ impl Setup {
         }
     }
 
+    /// Returns whether the measured version has a route.
+    pub(crate) fn has(&self, route: Route) -> bool {
+        self.routes.iter().any(|(found, _)| *found == route)
+    }
+
     /// Returns where a route answers the probes of the prober table; `None` if it has none.
     pub(crate) fn prober_of(&self, route: Route) -> Option<SocketAddr> {
         let [_, wasm, native, wasm_reuse, native_reuse] = self.listeners.map(envoy::probe_listener);
@@ -122,7 +137,7 @@ impl Setup {
             Route::Native => Some(native),
             Route::WasmReuse => Some(wasm_reuse),
             Route::NativeReuse => Some(native_reuse),
-            Route::Agent => Some(envoy::probe_listener(self.agent.ip)),
+            Route::Agent => self.agent.as_ref().map(|agent| envoy::probe_listener(agent.ip)),
             Route::PilotAgent => Some(self.pilot_agent.address),
         }
     }
@@ -137,6 +152,11 @@ impl Setup {
             envoy.stop().await;
         }
     }
+}
+
+/// Returns whether the agent has `--probes agent`, which versions before it refuse.
+async fn answers_probes() -> bool {
+    agent::run(&["run", "--help"], &[]).await.stdout.contains("--probes")
 }
 
 /// Returns the prober table: the application, a closed port, and the probers of the silent
