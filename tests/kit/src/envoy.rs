@@ -221,8 +221,8 @@ fn short_path(folder: &Path) -> PathBuf {
     link
 }
 
-/// Creates a folder below `target/it`, named after the test, or returns it if it exists. Its path goes through
-/// [`short_path`]; the name is kept short for the same reason.
+/// Creates a folder below `target/it`, named after the test, or returns it if it exists. Its path, and the name, are
+/// short because the path of a Unix socket is at most 107 bytes long.
 ///
 /// # Panics
 /// If two tests use the same name: each would overwrite the files of the other.
