@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use xds_proxy::{LastGood, Write};
 
+use super::allocator;
 use super::cache_file::CacheFile;
 
 pub(super) struct CacheWriter {
@@ -32,7 +33,13 @@ impl CacheWriter {
     pub(super) fn start(&mut self, write: Write, good: LastGood, age: Duration) {
         let (file, identity) = (self.file.clone(), self.identity.clone());
         self.running = Some(spawn_blocking(move || match write {
-            Write::Content => file.write(&good, &identity, age),
+            Write::Content => {
+                let result = file.write(&good, &identity, age);
+                drop(good);
+                // The configuration has changed, and is complete for now.
+                allocator::release();
+                result
+            }
             Write::Age => file.set_age(age),
         }));
     }

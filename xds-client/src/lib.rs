@@ -2,6 +2,7 @@
 //! `--proxy-xds` it stands between Envoy and the server: it serves ADS and SDS on a Unix socket. The crate
 //! `xds-proxy` decides what is sent; this crate performs the I/O.
 
+mod allocator;
 mod cache_file;
 mod cache_writer;
 mod certificates;

@@ -6,13 +6,13 @@ mod delivery;
 mod replay;
 mod verdict;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::last_good::GoodType;
-use crate::names::Names;
+use crate::names::{Mark, Names};
 pub(crate) use content::{Content, from_last_good};
 use verdict::Settled;
 pub(crate) use verdict::Verdict;
@@ -69,11 +69,6 @@ pub(crate) struct TypeState {
     /// it came from the last good configuration. A version says nothing to any other stream: another
     /// server, or the same one after a restart, may use it for another content.
     accepted: Option<ServerVersion>,
-    /// Names that Envoy holds, in the incremental variant.
-    held: Names,
-    /// Names whose stored resources are what Envoy holds, except for types that are received as whole
-    /// sets.
-    synced: Names,
     pub(crate) in_flight: VecDeque<Delivered>,
     /// The newest nonce that Envoy received, and the server's nonce for it.
     last: Option<(u64, Option<ServerNonce>)>,
@@ -90,8 +85,6 @@ pub(crate) struct TypeState {
     /// True once a response of the control plane was delivered on this stream of Envoy.
     is_answered: bool,
     requested_at: Duration,
-    /// Names whose resources were sent or removed on this stream of Envoy.
-    delivered: Names,
     /// True once there were too many names to keep. Responses are still passed on.
     is_untracked: bool,
     /// Set while Envoy uses resources of the last good configuration: their age, and since when.
@@ -108,8 +101,6 @@ impl TypeState {
             is_wildcard: false,
             version: String::new(),
             accepted: None,
-            held: Names::default(),
-            synced: Names::default(),
             in_flight: VecDeque::new(),
             last: None,
             requested_on: 0,
@@ -119,7 +110,6 @@ impl TypeState {
             had_resources: false,
             is_answered: false,
             requested_at: now,
-            delivered: Names::default(),
             is_untracked: false,
             from_cache: None,
         }
@@ -129,17 +119,18 @@ impl TypeState {
         &self.type_url
     }
 
+    /// Returns the number of names that Envoy subscribes to.
     pub(crate) fn names(&self) -> usize {
-        self.names.len()
+        self.names.with(Mark::Subscribed).count()
     }
 
     /// Returns true if Envoy wants any resources of this type.
     pub(crate) fn is_subscribed(&self) -> bool {
-        self.is_wildcard || !self.names.is_empty()
+        self.is_wildcard || self.names.with(Mark::Subscribed).next().is_some()
     }
 
     pub(crate) fn subscribes_to(&self, name: &str) -> bool {
-        self.is_wildcard || self.names.contains(name)
+        self.is_wildcard || self.names.has(Mark::Subscribed, name)
     }
 
     /// Returns true if each response contains all resources of the type.
@@ -154,23 +145,19 @@ impl TypeState {
 
     /// Returns the size of the names and versions in memory, in bytes.
     pub(crate) fn names_size(&self) -> usize {
-        let names = self.names.size() + self.held.size() + self.synced.size() + self.delivered.size();
-        names + self.subscription.len() + self.version.len()
+        self.names.size() + self.subscription.len() + self.version.len()
     }
 
     /// Returns true if there are more names than the proxy keeps, or some were not read.
     pub(crate) fn has_too_many_names(&self) -> bool {
         let is_cut = |delivered: &Delivered| delivered.content.is_cut;
-        !self.is_untracked && self.in_flight.back().is_some_and(is_cut)
-            || [&self.names, &self.held, &self.delivered].iter().any(|names| names.len() > ITEM_LIMIT)
+        !self.is_untracked && self.in_flight.back().is_some_and(is_cut) || self.names.len() > ITEM_LIMIT
     }
 
     /// Forgets what Envoy holds.
     pub(crate) fn untrack(&mut self) {
         self.is_untracked = true;
-        self.held.clear();
-        self.synced.clear();
-        self.delivered.clear();
+        self.names.keep_mark(Mark::Subscribed);
     }
 
     pub(crate) fn is_untracked(&self) -> bool {
@@ -254,14 +241,13 @@ impl TypeState {
             Variant::Sotw => {
                 self.had_resources |= is_first && !request.version.is_empty();
                 self.version.clone_from(&request.version);
-                let names: Names = request.subscribe.iter().cloned().collect();
+                let names: HashSet<&str> = request.subscribe.iter().map(String::as_str).collect();
                 self.is_wildcard = names.contains(WILDCARD)
                     || names.is_empty() && (is_first || self.is_wildcard || is_complete(&self.type_url));
                 let is_changed = self.subscription != request.subscription;
                 self.subscription = request.subscription.clone();
-                self.delivered.retain(|name| names.contains(name));
-                self.synced.retain(|name| names.contains(name));
-                self.names = names;
+                self.names.retain(|name| names.contains(name));
+                names.iter().for_each(|name| self.names.add(Mark::Subscribed, name));
                 is_changed
             }
             Variant::Delta => {
@@ -269,22 +255,24 @@ impl TypeState {
                     || request.subscribe.iter().any(|name| name == WILDCARD);
                 for name in &request.subscribe {
                     // The server must send it again, even if it is unchanged.
-                    self.held.remove(name);
-                    self.synced.remove(name);
-                    self.names.insert(name.clone());
+                    self.names.remove(Mark::Held, name);
+                    self.names.remove(Mark::Synced, name);
+                    self.names.add(Mark::Subscribed, name);
                 }
                 for name in &request.unsubscribe {
-                    self.names.remove(name);
-                    self.delivered.remove(name);
-                    self.synced.remove(name);
+                    self.names.remove(Mark::Subscribed, name);
+                    self.names.remove(Mark::Delivered, name);
+                    self.names.remove(Mark::Synced, name);
                     self.is_wildcard &= name != WILDCARD;
                 }
                 for name in request.unsubscribe.iter().filter(|_| !self.is_wildcard) {
-                    self.held.remove(name);
+                    self.names.remove(Mark::Held, name);
                 }
                 self.had_resources |= is_first && !request.initial_versions.is_empty();
                 if !self.is_untracked {
-                    self.held.extend(request.initial_versions.iter().map(|(name, _)| name.clone()));
+                    for (name, _) in &request.initial_versions {
+                        self.names.add(Mark::Held, name);
+                    }
                 }
                 !request.subscription.is_empty()
             }
@@ -307,12 +295,12 @@ impl TypeState {
             return None;
         }
         let is_missing = |name: &str| match self.variant {
-            Variant::Sotw => !self.had_resources && !self.delivered.contains(name),
-            Variant::Delta => !self.held.contains(name) && !self.delivered.contains(name),
+            Variant::Sotw => !self.had_resources && !self.names.has(Mark::Delivered, name),
+            Variant::Delta => !self.names.has(Mark::Held, name) && !self.names.has(Mark::Delivered, name),
         };
         let wanted = good.resources().iter().filter(|(name, _)| self.subscribes_to(name) && is_missing(name));
         let content = from_last_good(good, wanted);
-        let is_empty_set = is_first && self.is_wildcard && self.held.is_empty();
+        let is_empty_set = is_first && self.is_wildcard && self.names.with(Mark::Held).next().is_none();
         (!content.resources.is_empty() || is_empty_set).then_some(content)
     }
 

@@ -6,6 +6,7 @@ use xds::{Response, Variant};
 
 use super::{Content, Delivered, TypeState};
 use crate::last_good::GoodType;
+use crate::names::Mark;
 
 impl TypeState {
     /// Records a response that is sent to Envoy. `good` is the last good configuration. Returns the
@@ -25,7 +26,9 @@ impl TypeState {
             delivered.content.forget_resources();
         }
         if !self.is_untracked {
-            self.delivered.extend(delivered.content.names().cloned());
+            for name in delivered.content.names() {
+                self.names.add(Mark::Delivered, name);
+            }
         }
         self.in_flight.push_back(delivered);
         suffix
@@ -58,13 +61,13 @@ impl TypeState {
             names
                 .extend(content.resources.iter().map(|new| new.name.clone()).filter(|name| !name.is_empty()));
             for name in &content.removed {
-                self.held.remove(name);
-                self.synced.remove(name);
-                self.delivered.remove(name);
+                self.names.remove(Mark::Held, name);
+                self.names.remove(Mark::Synced, name);
+                self.names.remove(Mark::Delivered, name);
             }
         }
         if self.variant == Variant::Delta {
-            self.held.extend(names.iter().cloned());
+            names.iter().for_each(|name| self.names.add(Mark::Held, name));
         }
         self.is_synced = is_whole;
         // A response from the cache may follow a newer one that Envoy has unsubscribed from meanwhile.
@@ -72,10 +75,12 @@ impl TypeState {
         if is_changed {
             content.apply(good, is_whole);
             if !self.is_wildcard {
-                good.retain(|name| self.names.contains(name));
+                good.retain(|name| self.names.has(Mark::Subscribed, name));
             }
         }
-        self.synced.extend(names.into_iter().filter(|name| good.resources().contains_key(name)));
+        for name in names.iter().filter(|name| good.resources().contains_key(*name)) {
+            self.names.add(Mark::Synced, name);
+        }
         is_changed
     }
 
@@ -86,9 +91,9 @@ impl TypeState {
             self.from_cache = None;
         }
         for name in delivered.content.names() {
-            self.synced.remove(name);
+            self.names.remove(Mark::Synced, name);
             if self.variant == Variant::Delta && !self.is_untracked {
-                self.held.insert(name.clone());
+                self.names.add(Mark::Held, name);
             }
         }
     }

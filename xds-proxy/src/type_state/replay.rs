@@ -6,6 +6,7 @@ use xds::{Request, Variant};
 
 use super::{Content, ServerNonce, ServerVersion, TypeState, WILDCARD};
 use crate::last_good::GoodType;
+use crate::names::Mark;
 
 /// The version of each resource that Envoy holds, for a new upstream stream. A control plane that has
 /// never sent this version sends the resource again, or removes it.
@@ -29,16 +30,17 @@ impl TypeState {
                 Request { type_url, subscription: self.subscription.clone(), ..Request::default() }
             }
             Variant::Delta => {
-                let has_names = self.names.iter().any(|name| name != WILDCARD);
-                let wildcard =
-                    (self.is_wildcard && has_names && !self.names.contains(WILDCARD)).then_some(WILDCARD);
-                let names = self.names.iter().chain(wildcard);
+                let has_names = self.names.with(Mark::Subscribed).any(|name| name != WILDCARD);
+                let wildcard = (self.is_wildcard && has_names && !self.names.has(Mark::Subscribed, WILDCARD))
+                    .then_some(WILDCARD);
+                let names = self.names.with(Mark::Subscribed).chain(wildcard);
                 // Envoy may still accept a response that it has not acknowledged.
                 let in_flight = self.in_flight.iter().flat_map(|delivered| delivered.content.names());
                 let in_flight = in_flight.map(String::as_str);
                 let stored = good.into_iter().flat_map(|good| good.resources().keys()).map(String::as_str);
                 let stored = stored.filter(|name| self.subscribes_to(name));
-                let held: BTreeSet<&str> = self.held.iter().chain(in_flight).chain(stored).collect();
+                let held: BTreeSet<&str> =
+                    self.names.with(Mark::Held).chain(in_flight).chain(stored).collect();
                 let unknown = |name: &str| (name.to_owned(), UNKNOWN_VERSION.to_owned());
                 Request {
                     type_url,
@@ -60,7 +62,8 @@ impl TypeState {
         let is_synced = if self.receives_whole_sets() {
             self.is_synced
         } else {
-            content.removed.is_empty() && content.resources.iter().all(|new| self.synced.contains(&new.name))
+            content.removed.is_empty()
+                && content.resources.iter().all(|new| self.names.has(Mark::Synced, &new.name))
         };
         is_synced && good.is_some_and(|good| self.equals(content, good))
     }
