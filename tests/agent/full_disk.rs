@@ -3,12 +3,16 @@
 //! `/dev/termination-log`, which needs root.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kit::envoy::Version;
 use kit::not_tested;
+use kit::process::SeenDirectory;
 use kit::sidecar::{Builder, Sidecar};
 use nix::sys::signal::Signal;
+
+/// The size of a state directory with room for all files, in KiB.
+const SIZE: u32 = 1024;
 
 /// The content of the state directory that an earlier agent has left.
 const OLD: &str = "envoy.json: old\n";
@@ -73,7 +77,7 @@ async fn a_full_disk_is_exit_code_73_and_keeps_old_files() {
 #[tokio::test]
 async fn a_disk_that_is_full_later_has_no_effect() {
     let builder = Builder::new("fills");
-    let Some(builder) = in_namespace(builder, 1024, false) else { return };
+    let Some(builder) = in_namespace(builder, SIZE, false) else { return };
     let sidecar = builder.start();
     sidecar.until(200, "ready").await;
     fill(&sidecar);
@@ -88,16 +92,12 @@ async fn a_disk_that_is_full_later_has_no_effect() {
 
 /// Fills the state directory, which is reached through the agent's mount namespace.
 fn fill(sidecar: &Sidecar) {
-    let folder = sidecar.folder.to_str().expect("a path").to_owned();
-    let seen = PathBuf::from(format!("/proc/{}/root{folder}/state", sidecar.pid()));
-    let mut filler = std::fs::File::create(seen.join("filler")).expect("there is room for a name");
-    let full = loop {
-        if let Err(error) = filler.write_all(&[0; 4096]) {
-            break error;
-        }
-    };
+    let state = SeenDirectory::open(sidecar.pid(), &sidecar.folder.join("state")).expect("the agent runs");
+    let mut filler = std::fs::File::create(state.join("filler")).expect("there is room for a name");
+    let mut write = |_| filler.write_all(&[0; 4096]).err();
+    let full = (0..SIZE).find_map(&mut write).expect("the state directory is a small tmpfs");
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
-    assert!(seen.join("envoy.json").exists());
+    assert!(state.join("envoy.json").exists());
 }
 
 /// Each exit with a code other than 0 writes its error line to the file that Kubernetes reads.
@@ -121,7 +121,7 @@ async fn every_failure_writes_the_termination_message() {
         let folder = builder.folder.clone();
         let taken =
             (code == 71).then(|| std::net::TcpListener::bind((builder.ip, 15004)).expect("a free port"));
-        let Some(builder) = in_namespace(builder, 1024, false) else { return };
+        let Some(builder) = in_namespace(builder, SIZE, false) else { return };
         let outcome = builder.start_plain().end().await;
         assert_eq!(outcome.0, Some(code), "{name}: {outcome:?}");
         let said = last_words(&folder);

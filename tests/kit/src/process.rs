@@ -1,5 +1,8 @@
 //! Resource usage of a process: CPU time, memory, sockets.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -27,6 +30,28 @@ fn state_and_parent(pid: Pid) -> Option<(char, Pid)> {
     // The name of the program, in parentheses, may contain spaces.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, Pid::from_raw(fields.next()?.parse().ok()?)))
+}
+
+/// A directory as another process sees it in its mount namespace.
+pub struct SeenDirectory(File);
+
+impl SeenDirectory {
+    /// Opens a directory of this machine in the namespace of a process.
+    ///
+    /// # Errors
+    /// If it does not exist in both namespaces.
+    pub fn open(process: Pid, directory: &Path) -> std::io::Result<Self> {
+        // An absolute link in the namespace of the process would lead out of it.
+        let directory = directory.canonicalize()?;
+        let below_root = directory.strip_prefix("/").unwrap_or(&directory);
+        let root = Path::new("/proc").join(process.to_string()).join("root");
+        File::open(root.join(below_root)).map(Self)
+    }
+
+    /// Returns the path of a file, which is valid as long as `self` exists. It is short enough for a socket.
+    pub fn join(&self, name: &str) -> PathBuf {
+        format!("/proc/{}/fd/{}/{name}", std::process::id(), self.0.as_raw_fd()).into()
+    }
 }
 
 /// A running process, by its PID.

@@ -2,8 +2,7 @@
 //! as before, the reason is visible, and the agent stores it again once it can. The agent runs in a mount
 //! namespace with a small tmpfs as its state directory, which needs root.
 
-use std::path::PathBuf;
-
+use kit::process::SeenDirectory;
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::vm::faulty_ads::{Fault, FaultyAds};
@@ -26,6 +25,7 @@ exec "$@"
 struct Tested {
     server: FaultyAds,
     sidecar: Sidecar,
+    state: SeenDirectory,
     stream: EnvoyStream,
     memory: Memory,
 }
@@ -42,17 +42,18 @@ async fn start(name: &str, size: usize) -> Option<Tested> {
     std::fs::create_dir_all(&state).expect("a writable folder");
     let state = state.to_str().expect("a path");
     let sidecar = builder.inside(&["unshare", "--mount", "sh", "-c", SCRIPT, "sh", state]).start_plain();
-    let socket = || in_namespace(&sidecar, "xds.sock");
-    wait::until_or(|| sidecar.log(), async || socket().exists()).await;
-    let stream = EnvoyStream::open(&socket(), ENDPOINT, &CLUSTERS).await;
+    // The directory is another one before the mount.
+    let listens = async || state_of(&sidecar).is_ok_and(|state| state.join("xds.sock").exists());
+    wait::until_or(|| sidecar.log(), listens).await;
+    let state = state_of(&sidecar).expect("the agent runs");
+    let stream = EnvoyStream::open(&state.join("xds.sock"), ENDPOINT, &CLUSTERS).await;
     let memory = Memory::of(&sidecar);
-    Some(Tested { server, sidecar, stream, memory })
+    Some(Tested { server, sidecar, state, stream, memory })
 }
 
-/// Returns the path of a file in the state directory as the agent sees it.
-fn in_namespace(sidecar: &Sidecar, name: &str) -> PathBuf {
-    let folder = sidecar.folder.to_str().expect("a path");
-    PathBuf::from(format!("/proc/{}/root{folder}/state/{name}", sidecar.pid()))
+/// Opens the state directory as the agent sees it.
+fn state_of(sidecar: &Sidecar) -> std::io::Result<SeenDirectory> {
+    SeenDirectory::open(sidecar.pid(), &sidecar.folder.join("state"))
 }
 
 impl Tested {
@@ -107,7 +108,7 @@ async fn a_full_state_directory_delays_nothing() {
     let Some(mut tested) = start("xds-full", 256 << 10).await else { return };
     tested.accept_until_error(Some("No space left on device")).await;
     tested.assert_only_the_file_is_missing("No space left on device").await;
-    let partial = in_namespace(&tested.sidecar, "xds-cache.partial");
+    let partial = tested.state.join("xds-cache.partial");
     wait::until("the partial file is removed", async || !partial.exists()).await;
 }
 
@@ -115,7 +116,7 @@ async fn a_full_state_directory_delays_nothing() {
 async fn a_state_directory_that_becomes_read_only_and_writable_again() {
     let Some(mut tested) = start("xds-remount", 1000).await else { return };
     tested.accept_until_error(None).await;
-    let cache = in_namespace(&tested.sidecar, "xds-cache");
+    let cache = tested.state.join("xds-cache");
     wait::until_or(|| tested.sidecar.log(), async || cache.exists()).await;
     remount(&tested.sidecar, "ro");
     tested.accept_until_error(Some("Read-only file system")).await;
