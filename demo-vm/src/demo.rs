@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kit::app::switched::Behavior;
-use kit::envoy::workspace;
+use kit::envoy::{short_path, workspace};
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, HOST, PORT};
 use kit::vm::envoy_client::{EXAMPLE_PORT, EnvoyClient};
@@ -40,7 +40,7 @@ impl Demo {
     pub async fn start(first: Ipv4Addr) -> Result<Self, String> {
         let address = |number: u32| IpAddr::from(Ipv4Addr::from_bits(first.to_bits() + number));
         free(&address)?;
-        let folder = workspace().join("target/demo-vm").join(first.to_string());
+        let folder = short_path(&workspace().join("target/demo-vm")).join(first.to_string());
         // Removes the files of an earlier demo.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -66,6 +66,7 @@ impl Demo {
         let client =
             EnvoyClient::example(&folder, &read("envoy.yaml")?, discovery.plaintext(), listener).await;
         let traffic = Traffic::start_host(listener, HOST, &[TIMEOUT], PAUSE);
+        let folder = folder.canonicalize().unwrap_or(folder);
         Ok(Self { machines, client, discovery, traffic, folder })
     }
 

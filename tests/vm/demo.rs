@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use kit::agent;
-use kit::envoy::workspace;
+use kit::envoy::{short_path, workspace};
 use kit::net;
 use kit::not_tested;
 use kit::wait;
@@ -77,7 +77,7 @@ fn processes_of(folder: &Path) -> Vec<String> {
 #[tokio::test]
 async fn killing_the_demo_ends_its_processes() {
     let first = net::loopbacks(5);
-    let folder = workspace().join("target/demo-vm").join(first.to_string());
+    let folder = short_path(&workspace().join("target/demo-vm")).join(first.to_string());
     let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
     demo.args(["--addresses", &first.to_string()]).kill_on_drop(true);
     let mut demo = demo.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the demo starts");

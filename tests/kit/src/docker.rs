@@ -37,7 +37,9 @@ mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /opt
 mkdir /run/upper /run/work
 mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
-until dockerd --config-file "$1/daemon.json" --data-root "$1/data" --host "unix://$1/sock" \
+# runc refuses a root file system behind a link.
+data=$(readlink -f "$1")/data
+until dockerd --config-file "$1/daemon.json" --data-root "$data" --host "unix://$1/sock" \
     --cgroup-parent "/$2" --exec-opt native.cgroupdriver=cgroupfs
 do
     # dockerd gives containerd 15 s, which can be too short on a busy machine.

@@ -206,9 +206,13 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// Returns a link to `folder` in the directory for temporary files. The path of a Unix socket is at most 107 bytes
-/// long, so a test must not depend on how deep the checkout is. The link stays, and every process uses the same one.
-fn short_path(folder: &Path) -> PathBuf {
+/// Creates a folder, and a link to it in the directory for temporary files, which is returned. The path of a Unix
+/// socket is at most 107 bytes long, so tests must not depend on how deep the checkout is. The link stays, and every
+/// process uses the same one.
+///
+/// # Panics
+/// If either cannot be created.
+pub fn short_path(folder: &Path) -> PathBuf {
     std::fs::create_dir_all(folder).expect("target is writable");
     let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     let name: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
