@@ -63,9 +63,9 @@ pub fn version(program: &Path) -> Option<String> {
     parse_version(&String::from_utf8(output.stdout).ok()?)
 }
 
-/// Reads `client version: 1.31.0`.
+/// Reads the line `client version: 1.31.0`. Lines of its log can precede it.
 fn parse_version(text: &str) -> Option<String> {
-    let version = text.lines().next()?.trim().strip_prefix("client version: ")?;
+    let version = text.lines().find_map(|line| line.trim().strip_prefix("client version: "))?;
     let is_version = !version.is_empty() && !version.contains(char::is_whitespace);
     is_version.then(|| version.to_owned())
 }

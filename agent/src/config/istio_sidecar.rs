@@ -126,6 +126,8 @@ impl RunConfig {
         run.vm.discovery = Some(discovery(contract, probe.is_some())?);
         let istio = istio(contract, &state_dir)?;
         run.vm.health.is_reported = probe.is_some();
+        // The rules of Istio's iptables program exclude this source, so that Envoy does not answer instead.
+        run.vm.health.target.capture = true;
         run.vm.health.probe = probe;
         run.vm.proxy = Some(ProxyConfig {
             sockets: vec![path(config.text("configPath")).join(ADS_SOCKET), path(SDS_SOCKET)],

@@ -5,6 +5,8 @@ use super::*;
 #[test]
 fn the_version_is_read() {
     assert_eq!(parse_version("client version: 1.31.0\n").as_deref(), Some("1.31.0"));
+    let logged = "2026-11-28T03:48:04.418464Z\twarn\tOS CA Cert could not be found for agent\nclient version: 1.31.0\n";
+    assert_eq!(parse_version(logged).as_deref(), Some("1.31.0"));
     assert_eq!(parse_version("client version: \n"), None);
     assert_eq!(parse_version("Error: no such command\n"), None);
     assert_eq!(parse_version(""), None);
