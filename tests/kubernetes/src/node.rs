@@ -34,7 +34,7 @@ use services::Services;
 pub use followed_log::FollowedLog;
 pub use namespace::{INJECTED, Namespace};
 pub use request::{address, http_get};
-pub use services::{FORWARDED_ADDRESS, FORWARDED_NAME};
+pub use services::{DNS, FORWARDED_ADDRESS, FORWARDED_NAME};
 pub use watch::{PodEvent, Watch};
 
 pub const NAME: &str = "node1";
@@ -146,6 +146,11 @@ impl Node {
     /// Returns a command that runs a program on the node.
     pub fn command(&self, program: &str) -> Command {
         self.namespaces.command(program)
+    }
+
+    /// Returns the control group of the node, below which its containers are.
+    pub fn cgroup(&self) -> &str {
+        &self.cgroup
     }
 
     /// Sends a signal to the DNS server of a node for a mesh.

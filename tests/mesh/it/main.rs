@@ -6,6 +6,7 @@ mod alone_webhook;
 mod faults;
 mod istioctl;
 mod kinds;
+mod machine;
 mod probes;
 mod requests;
 mod rollout;

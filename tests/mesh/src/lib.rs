@@ -1,6 +1,7 @@
 //! An Istio mesh on a Kubernetes node: istiod from Istio's own charts, its injector, its agent and its
 //! iptables program, and mutual TLS required everywhere.
 
+pub mod machine;
 pub mod sidecar;
 pub mod workloads;
 

@@ -11,7 +11,7 @@ use super::linux_namespaces::{LinuxNamespaces, descendant};
 use crate::{Process, tool};
 
 /// The address of the DNS server, which kubelet writes into the `resolv.conf` of Pods.
-pub(super) const DNS: &str = "10.96.0.10";
+pub const DNS: &str = "10.96.0.10";
 
 /// A name that is not one of Kubernetes, and its address.
 pub const FORWARDED_NAME: &str = "forwarded.example";
