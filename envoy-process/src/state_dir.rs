@@ -72,28 +72,35 @@ pub fn create(state_dir: &Path) -> Result<(), StateDirError> {
     Ok(())
 }
 
-/// Creates `state_dir` and writes the filter into it, unless the file already has these bytes and no
-/// other user can change it.
+/// Creates `state_dir` and writes the filter into it.
 pub fn write_filter(state_dir: &Path, filter: &EmbeddedFilter) -> Result<(), StateDirError> {
     create(state_dir)?;
     let file = state_dir.join(filter.file_name);
-    let is_trusted = |found: Metadata| {
-        found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && !open_to_others(found.mode())
-    };
-    let bytes = filter.bytes();
-    let is_equal = || fs::read(&file).is_ok_and(|found| found == bytes);
-    if fs::symlink_metadata(&file).is_ok_and(is_trusted) && is_equal() {
-        return Ok(());
-    }
-    output::replace(&file, &bytes).map_err(failed(&file))
+    write_unless_equal(&file, &filter.bytes()).map_err(failed(&file))
 }
 
 /// Creates `state_dir`, writes the bootstrap into it with mode 0600 and returns its path.
 pub fn write_bootstrap(state_dir: &Path, bootstrap: &str) -> Result<PathBuf, StateDirError> {
     create(state_dir)?;
     let file = state_dir.join(BOOTSTRAP_FILE_NAME);
-    output::replace(&file, bootstrap.as_bytes()).map_err(failed(&file))?;
+    write_unless_equal(&file, bootstrap.as_bytes()).map_err(failed(&file))?;
     Ok(file)
+}
+
+/// Writes a file with mode 0600, unless it already has these bytes and no other user can change or read it: then
+/// a restart needs no room on a disk that has become full.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_unless_equal(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let is_ours = |found: Metadata| {
+        found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && found.mode() & 0o777 == 0o600
+    };
+    let is_equal = || fs::read(file).is_ok_and(|found| found == bytes);
+    if fs::symlink_metadata(file).is_ok_and(is_ours) && is_equal() {
+        return Ok(());
+    }
+    output::replace(file, bytes)
 }
 
 /// Returns true if programs in `state_dir`, which need not exist yet, cannot be mapped for execution.

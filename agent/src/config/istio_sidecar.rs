@@ -33,6 +33,7 @@ use crate::args::{Args, Command, go_duration};
 use crate::machine::Machine;
 use crate::vm::IstioConfig;
 use agent_output::exit::Failure;
+use envoy_process::state_dir::write_unless_equal;
 
 /// Name of the agent's directory, in the one of Envoy's configuration, which is in memory.
 const STATE: &str = "app-health";
@@ -330,6 +331,6 @@ pub fn write_bootstrap(contract: &Contract) -> Result<(), Failure> {
     let file = &contract.bootstrap_file;
     let created = file.parent().map_or(Ok(()), std::fs::create_dir_all);
     created
-        .and_then(|()| agent_output::output::replace(file, text.as_bytes()))
+        .and_then(|()| write_unless_equal(file, text.as_bytes()))
         .map_err(|error| Failure::CannotWrite(format!("{}: {error}", file.display())))
 }
