@@ -3,6 +3,7 @@
 
 mod application;
 mod container_config;
+mod control_plane;
 mod hook;
 mod image;
 mod init;

@@ -26,6 +26,7 @@ enum_table::table! {
         Application("application"),
         Completed("completed"),
         ContainerConfig("container-config"),
+        ControlPlane("control-plane"),
         EnvoyRestarts("envoy-restarts"),
         Failed("failed"),
         Hook("hook"),

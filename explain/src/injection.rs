@@ -14,6 +14,8 @@ use crate::situation::{Fetched, Situation};
 use crate::windows;
 
 const NAMESPACE_LABEL: &str = "app-health.io/injection";
+/// The annotation that Istio's injector adds to each Pod that it changes.
+const ISTIO_STATUS: &str = "sidecar.istio.io/status";
 const INJECT: &str = "sidecar.istio.io/inject";
 /// Namespaces of which the shipped webhook configuration excludes all Pods.
 const NEVER: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "app-health-system"];
@@ -42,6 +44,9 @@ pub(crate) fn read(situation: &Situation, pod: &Value, containers: &[Container<'
             Some(status) => {
                 let word = |key: &str| status[key].as_str().unwrap_or("unknown").to_owned();
                 format!("injected by version {} as a {} sidecar", word("version"), word("mode"))
+            }
+            None if annotations[ISTIO_STATUS].is_string() => {
+                format!("Istio's injector has added the sidecar {}", sidecar.name)
             }
             None => format!("the Pod declares its sidecar {} itself", sidecar.name),
         };

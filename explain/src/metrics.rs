@@ -17,9 +17,11 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Returns the metrics of the filter and of the agent. Labels of theirs contain no escapes.
+/// Returns the metrics of the filter and of the agent, which in a mesh of Istio are also those of Istio's agent. Labels
+/// of theirs contain no escapes.
 pub(crate) fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
-    text.lines().filter(|line| line.starts_with("app_health_")).filter_map(sample)
+    let is_ours = |line: &&str| line.starts_with("app_health_") || line.starts_with("istio_agent_");
+    text.lines().filter(is_ours).filter_map(sample)
 }
 
 fn sample(line: &str) -> Option<Sample<'_>> {

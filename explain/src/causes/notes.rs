@@ -24,6 +24,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     notes.extend(envoy_exits(view));
     notes.extend(restarts(view));
     notes.extend(rejected_configuration(view));
+    notes.extend(super::control_plane::find(view));
     notes.extend(no_readiness_probe(view));
     notes.extend(not_answering(view));
     notes

@@ -99,6 +99,17 @@ impl Mesh {
         });
     }
 
+    /// Runs `app-health explain` as the administrator, and returns stdout.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn explain(&self, namespace: &str, object: &str) -> String {
+        let mut command = Command::new(kit::agent::binary_of("app-health"));
+        command.env("KUBECONFIG", self.node.cluster.kubeconfig("admin"));
+        let output = command.args(["explain", "--namespace", namespace, object]).output();
+        String::from_utf8_lossy(&output.expect("app-health starts").stdout).into_owned()
+    }
+
     /// Runs `istioctl` as the administrator, and returns stdout.
     ///
     /// # Panics

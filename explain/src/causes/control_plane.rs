@@ -1,0 +1,86 @@
+//! What the agent knows of its control plane, and which agent runs in a mesh of Istio, by its metrics.
+
+use crate::finding::{Code, Finding};
+use crate::metrics::{Sample, samples};
+use crate::view::View;
+
+/// A certificate that expires within this time, in seconds, and cannot be renewed.
+const SOON: u64 = 3600;
+const AGENT: &str = "app-health-agent";
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let Some(text) = view.situation.metrics.found().filter(|text| !text.is_empty()) else {
+        return Vec::new();
+    };
+    let of = |name: &str| samples(text).filter(move |sample| sample.name == name).collect::<Vec<_>>();
+    let mut findings = Vec::new();
+    findings.extend(istios_agent(view, !of("app_health_agent_build_info").is_empty()));
+    let is_stale = of("app_health_agent_xds_stale_seconds").iter().any(|sample| sample.value > 0);
+    findings.extend(unreachable(is_stale, &of("app_health_agent_discovery_connected")));
+    findings.extend(expiring(
+        &of("istio_agent_cert_expiry_seconds"),
+        &of("istio_agent_num_failed_outgoing_requests"),
+    ));
+    let responses = of("app_health_agent_xds_responses_total");
+    let rejected = responses.iter().filter(|sample| sample.label("result") == "rejected" && sample.value > 0);
+    findings.extend(rejected.map(|sample| {
+        Finding::note(
+            Code::ControlPlane,
+            format!(
+                "configuration of the type {} was refused, so that a policy may be missing in Envoy",
+                sample.label("type")
+            ),
+            "the log of the sidecar names what is not supported",
+        )
+    }));
+    findings.into_iter().map(|finding| with_container(view, finding)).collect()
+}
+
+fn with_container(view: &View<'_>, finding: Finding) -> Finding {
+    match view.sidecar_container() {
+        Some(container) => finding.about(container.name),
+        None => finding,
+    }
+}
+
+fn unreachable(is_stale: bool, connected: &[Sample<'_>]) -> Option<Finding> {
+    let text = if is_stale {
+        "Envoy uses a stored configuration, which no control plane has confirmed"
+    } else if connected.first().is_some_and(|sample| sample.value == 0) {
+        "the agent is not connected to its control plane, so that changes do not arrive"
+    } else {
+        return None;
+    };
+    Some(Finding::note(Code::ControlPlane, text, "the log of the sidecar says why it does not reach it"))
+}
+
+/// A certificate is renewed after half of its lifetime, so one that expires soon is wrong only if renewals fail.
+fn expiring(expiries: &[Sample<'_>], failed: &[Sample<'_>]) -> Option<Finding> {
+    let own = expiries.iter().find(|sample| sample.label("resource_name") == "default")?;
+    let fails = failed.iter().any(|sample| sample.value > 0);
+    (own.value < SOON && fails).then(|| {
+        Finding::note(
+            Code::ControlPlane,
+            "the certificate of the Pod in the mesh expires within an hour, and its renewal fails",
+            "the log of the sidecar says why; afterwards other Pods refuse its connections",
+        )
+    })
+}
+
+/// The agent executes Istio's for what it does not support, and then has none of its own metrics.
+fn istios_agent(view: &View<'_>, is_ours: bool) -> Option<Finding> {
+    let command = view.sidecar_container()?.value["command"][0].as_str()?;
+    if is_ours || command.rsplit('/').next() != Some(AGENT) {
+        return None;
+    }
+    let log = view.situation.sidecar_log.found().map(String::as_str).unwrap_or_default();
+    let said = log.lines().filter_map(|line| line.split_once(&format!("{AGENT}: ")));
+    let reason =
+        said.filter_map(|(_, said)| said.split_once("; executing ")).map(|(reason, _)| reason).next();
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    Some(Finding::note(
+        Code::ControlPlane,
+        format!("Istio's agent runs in the place of {AGENT}{reason}"),
+        "docs/istio.md lists what is left to Istio's agent",
+    ))
+}
