@@ -351,6 +351,13 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 [group('test')]
 test-istio-mesh: (it-mesh "--skip" "alone" "--test-threads" "4") (it-mesh "alone" "--test-threads" "1")
 
+# The same with Istio's own image and Envoy, which it downloads: ./justw test-istio-mesh-proxyv2 1.31.0
+[group('test')]
+test-istio-mesh-proxyv2 version: _go
+    mkdir -p target/istio
+    {{ go }} run github.com/google/go-containerregistry/cmd/crane@v0.20.6 pull "istio/proxyv2:{{ version }}" target/istio/proxyv2.tar
+    APP_HEALTH_TEST_PROXYV2="$PWD/target/istio/proxyv2.tar" just test-istio-mesh
+
 # The tests in an Istio mesh whose name contains the argument: ./justw it-mesh rollout
 [group('test')]
 it-mesh *arguments: build _envoy _kubernetes _node-services _istiod _pilot-agent _istioctl _istio-files _helm _debian release-vm release-control-plane

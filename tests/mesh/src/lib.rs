@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use istio_tests::istio;
+use kit::docker::archive::istios_image;
 use kit::envoy::workspace;
 use kubernetes_tests::helm::Helm;
 use kubernetes_tests::node::{Namespace, Node, on_lasting_thread};
@@ -125,19 +126,23 @@ impl Mesh {
     }
 }
 
-/// Values of Istio's chart: images of the tests, small requests, and what a stock Envoy, which has no
-/// filters of Istio, does not support.
+/// Values of Istio's chart: images of the tests, small requests, and, with a stock Envoy, which has no filters of
+/// Istio, what it does not support.
 fn settings() -> Value {
-    json!({
+    let mut settings = json!({
         "global": {
             "hub": "app-health-test", "tag": "mesh", "imagePullPolicy": "IfNotPresent",
             "proxy": {"resources": {"requests": {"cpu": "10m", "memory": "40Mi"}}},
         },
         "autoscaleEnabled": false,
         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
-        "env": {"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false"},
-        "telemetry": {"enabled": false},
-    })
+    });
+    if istios_image().is_none() {
+        settings["env"] =
+            json!({"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false"});
+        settings["telemetry"] = json!({"enabled": false});
+    }
+    settings
 }
 
 /// Mutual TLS is required in the whole mesh.

@@ -15,7 +15,7 @@ use super::images::{below, busybox, libraries, place};
 use crate::container_tools::{self, find};
 use crate::envoy::{Version, workspace};
 
-pub use mesh::{AGENT, PROXY_WITH_OURS};
+pub use mesh::{AGENT, PROXY_WITH_OURS, istios_image};
 
 /// The sidecar, built with the shipped Dockerfile.
 pub const SIDECAR: &str = concat!("app-health:", env!("CARGO_PKG_VERSION"));
@@ -163,7 +163,7 @@ impl Parts {
         let mut hash = Sha256::new();
         let others = match &self.others {
             Others::Shipped { agent } => vec![agent],
-            Others::Mesh(parts) => parts.files().into(),
+            Others::Mesh(parts) => parts.files(),
         };
         let Self { control_plane, application, envoy, busybox, debian, .. } = self;
         for file in others.into_iter().chain([control_plane, application, envoy, busybox, debian]) {

@@ -34,6 +34,14 @@ USER 1337:1337
 ENTRYPOINT ["/usr/local/bin/pilot-discovery"]
 "#;
 
+/// Variable with an archive of Istio's own image `proxyv2`, which takes the place of the one that is built here.
+const PROXY_ARCHIVE: &str = "APP_HEALTH_TEST_PROXYV2";
+
+/// Returns the archive of Istio's own image, if it is used.
+pub fn istios_image() -> Option<PathBuf> {
+    std::env::var_os(PROXY_ARCHIVE).map(PathBuf::from)
+}
+
 /// The files that the images are built from.
 pub(super) struct Parts {
     /// With TLS and xDS.
@@ -41,6 +49,7 @@ pub(super) struct Parts {
     pilot_agent: PathBuf,
     pilot_discovery: PathBuf,
     bootstrap: PathBuf,
+    istios_image: Option<PathBuf>,
 }
 
 impl Parts {
@@ -59,21 +68,31 @@ impl Parts {
             pilot_agent: istio("pilot-agent")?,
             pilot_discovery: istio("pilot-discovery")?,
             bootstrap: istio("envoy_bootstrap.json")?,
+            istios_image: istios_image()
+                .map(|file| there(file, "./justw test-istio-mesh-proxyv2 downloads it"))
+                .transpose()?,
         })
     }
 
-    pub(super) fn files(&self) -> [&PathBuf; 4] {
-        let Self { agent, pilot_agent, pilot_discovery, bootstrap } = self;
-        [agent, pilot_agent, pilot_discovery, bootstrap]
+    pub(super) fn files(&self) -> Vec<&PathBuf> {
+        let Self { agent, pilot_agent, pilot_discovery, bootstrap, istios_image } = self;
+        [agent, pilot_agent, pilot_discovery, bootstrap].into_iter().chain(istios_image).collect()
     }
 }
 
 impl Daemon {
     /// Builds the images, after those that they are based on.
     pub(super) fn make_mesh(&self, parts: &Parts) {
-        let context = self.with_file("proxyv2", &parts.pilot_agent, "pilot-agent");
-        place(&parts.bootstrap, &context.join("envoy_bootstrap.json"));
-        self.build(PROXY, PROXY_FILE, &context, &[]);
+        if let Some(file) = &parts.istios_image {
+            let loaded = self.ask(&["load", "--input", file.to_str().expect("UTF-8")]);
+            let name =
+                loaded.trim().strip_prefix("Loaded image: ").expect("an archive of one image with a name");
+            self.ask(&["tag", name, PROXY]);
+        } else {
+            let context = self.with_file("proxyv2", &parts.pilot_agent, "pilot-agent");
+            place(&parts.bootstrap, &context.join("envoy_bootstrap.json"));
+            self.build(PROXY, PROXY_FILE, &context, &[]);
+        }
         let context = self.with_file("proxyv2-with-app-health", &parts.agent, "app-health-agent");
         self.build(PROXY_WITH_OURS, PROXY_WITH_OURS_FILE, &context, &[]);
         let context = self.with_file("pilot", &parts.pilot_discovery, "pilot-discovery");
