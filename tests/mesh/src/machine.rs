@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use istio_tests::istio;
 use kit::docker::archive::{APPLICATION, PROXY_WITH_OURS};
@@ -125,8 +126,9 @@ impl<'a> Machine<'a> {
     }
 
     fn exec(&self, name: &str, command: &[&str]) -> String {
-        let id = format!("{NAME}-{name}");
-        self.ctr(&[&["tasks", "exec", "--exec-id", "test", &id], command].concat())
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (id, number) = (format!("{NAME}-{name}"), NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
+        self.ctr(&[&["tasks", "exec", "--exec-id", &number, &id], command].concat())
     }
 
     fn ctr(&self, words: &[&str]) -> String {
