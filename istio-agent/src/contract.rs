@@ -84,7 +84,7 @@ impl Contract {
         if let Some(unsupported) = support::unsupported(&command, variable, &config) {
             return Err(unsupported.into());
         }
-        if UnixStream::connect(folder.join(SECRETS_SOCKET)).is_ok() {
+        if UnixStream::connect(socket(folder, &folder.join(SECRETS_SOCKET))).is_ok() {
             let why = "another SDS server answers there, such as that of SPIRE";
             return Err(Unsupported { setting: format!("./{SECRETS_SOCKET}"), why }.into());
         }
@@ -129,6 +129,16 @@ impl Contract {
         Ok(Self { command, config, sources, node, folder, bootstrap_file, bootstrap, envoy_flags, warnings })
     }
 
+    /// Returns the path at which to listen on Istio's socket for secrets.
+    pub fn secrets_socket(&self) -> PathBuf {
+        self.socket(&self.path(SECRETS_SOCKET))
+    }
+
+    /// Returns the path at which to listen on a socket.
+    pub fn socket(&self, path: &Path) -> PathBuf {
+        socket(&self.folder, path)
+    }
+
     /// Returns the absolute path of a file that the configuration or Istio names.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name.strip_prefix("./").unwrap_or(name))
@@ -143,6 +153,13 @@ impl Contract {
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.sources.variable(name).filter(|value| !value.is_empty())
     }
+}
+
+/// Returns the path of a socket relative to the working directory, as Istio's agent has it, if it is below. The path of a
+/// socket is at most 107 bytes long.
+fn socket(folder: &Path, path: &Path) -> PathBuf {
+    let is_here = fs::canonicalize(".").is_ok_and(|here| here == folder);
+    path.strip_prefix(folder).ok().filter(|_| is_here).unwrap_or(path).to_owned()
 }
 
 /// Reads a file of the downward API. Like Istio's agent, goes on without one that cannot be read.

@@ -38,7 +38,6 @@ use envoy_process::state_dir::write_unless_equal;
 /// Name of the agent's directory, in the one of Envoy's configuration, which is in memory.
 const STATE: &str = "app-health";
 const ADS_SOCKET: &str = "XDS";
-const SDS_SOCKET: &str = "./var/run/secrets/workload-spiffe-uds/socket";
 const TOKEN: &str = "./var/run/secrets/tokens/istio-token";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The port of the servers of the system.
@@ -131,7 +130,10 @@ impl RunConfig {
         run.vm.health.target.capture = true;
         run.vm.health.probe = probe;
         run.vm.proxy = Some(ProxyConfig {
-            sockets: vec![path(config.text("configPath")).join(ADS_SOCKET), path(SDS_SOCKET)],
+            sockets: vec![
+                contract.socket(&path(config.text("configPath")).join(ADS_SOCKET)),
+                contract.secrets_socket(),
+            ],
             state_dir,
             max_age: Some(CACHE_AGE),
         });
