@@ -91,6 +91,11 @@ async fn other_processes_are_not_touched() {
     let mut other = Group::start("(echo; exec sleep 1000) & exit 0");
     let record = other.record();
     other.0.wait().unwrap();
+    // The shell has the arguments until it executes the other program.
+    let members = || ProcStat::all().filter(|(_, stat)| stat.group == record.envoy.pid);
+    while members().any(|(pid, _)| record.has_arguments(pid)) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     end(&record).await.unwrap();
     assert!(other.is_running());
 }
