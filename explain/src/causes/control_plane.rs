@@ -16,7 +16,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(istios_agent(view, !of("app_health_agent_build_info").is_empty()));
     let is_stale = of("app_health_agent_xds_stale_seconds").iter().any(|sample| sample.value > 0);
-    findings.extend(unreachable(is_stale, &of("app_health_agent_discovery_connected")));
+    // An agent without a control plane has the gauge too, and connects to none.
+    let has_tried = of("app_health_agent_discovery_connects_total").iter().any(|sample| sample.value > 0);
+    let is_connected = of("app_health_agent_discovery_connected").iter().any(|sample| sample.value > 0);
+    findings.extend(unreachable(is_stale, has_tried && !is_connected));
     findings.extend(expiring(
         &of("istio_agent_cert_expiry_seconds"),
         &of("istio_agent_num_failed_outgoing_requests"),
@@ -43,10 +46,10 @@ fn with_container(view: &View<'_>, finding: Finding) -> Finding {
     }
 }
 
-fn unreachable(is_stale: bool, connected: &[Sample<'_>]) -> Option<Finding> {
+fn unreachable(is_stale: bool, is_disconnected: bool) -> Option<Finding> {
     let text = if is_stale {
         "Envoy uses a stored configuration, which no control plane has confirmed"
-    } else if connected.first().is_some_and(|sample| sample.value == 0) {
+    } else if is_disconnected {
         "the agent is not connected to its control plane, so that changes do not arrive"
     } else {
         return None;
