@@ -77,7 +77,7 @@ envoy=$(sed -n 's/^envoy_version=//p' justw)
 mkdir -p target/packaging/envoy/x86_64 target/packaging/envoy/aarch64
 cp ".tools/envoy-$envoy/envoy/_bin/envoy" target/packaging/envoy/x86_64/
 cp ".tools/envoy-arm64-$envoy/envoy/_bin/envoy" target/packaging/envoy/aarch64/
-for image in app-health app-health-control-plane; do
+for image in app-health app-health-control-plane app-health-istio; do
     python3 packaging/image.py --image "packaging/images/$image.json" --version "$version" \
         --revision "$APP_HEALTH_BUILD_COMMIT" --source "${APP_HEALTH_IMAGE_SOURCE-}" --root . --output "$dist/$image-$version.oci.tar"
 done

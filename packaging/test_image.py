@@ -10,7 +10,11 @@ from pathlib import Path
 import image
 
 ROOT = Path(__file__).parent.parent
-IMAGES = {"Dockerfile": "app-health", "Dockerfile.control-plane": "app-health-control-plane"}
+IMAGES = {
+    "Dockerfile": "app-health",
+    "Dockerfile.control-plane": "app-health-control-plane",
+    "Dockerfile.istio": "app-health-istio",
+}
 
 
 def instructions(dockerfile):
@@ -44,7 +48,7 @@ class Image(unittest.TestCase):
             config = image.configuration(description, {})
             self.assertEqual([config["User"]], expected["USER"], dockerfile)
             self.assertEqual(config["Env"][1:], expected.get("ENV", []), dockerfile)
-            self.assertEqual(sorted(config["ExposedPorts"]), sorted(f"{port}/tcp" for port in expected["EXPOSE"][0].split()))
+            self.assertEqual(sorted(config["ExposedPorts"]), sorted(f"{port}/tcp" for port in expected.get("EXPOSE", [""])[0].split()))
             self.assertEqual([json.dumps(config["Entrypoint"])], expected["ENTRYPOINT"], dockerfile)
             command = [json.dumps(config["Cmd"])] if "Cmd" in config else []
             self.assertEqual(command, expected.get("CMD", []), dockerfile)

@@ -4,6 +4,8 @@
 //! of a flag that ends in `-port` is in the plural, and `SERVICE` is joined with the next word.
 
 mod bootstrap;
+#[cfg(feature = "vm")]
+mod copy;
 mod drain_quit;
 #[cfg(not(feature = "vm"))]
 mod pod;
@@ -24,6 +26,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
+#[cfg(feature = "vm")]
+pub use copy::CopyArgs;
 pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
 #[cfg(not(feature = "vm"))]
 pub use pod::VmArgs;
@@ -82,6 +86,9 @@ pub enum Command {
     /// Send a request to a port of this machine, as `pilot-agent request` does, and print the response
     #[cfg(feature = "vm")]
     Request(RequestArgs),
+    /// Copy this program into a directory, for an init container whose image has no `cp`
+    #[cfg(feature = "vm")]
+    Copy(CopyArgs),
     /// Execute a program that is terminated when its parent process exits; `run` starts Envoy this
     /// way
     #[command(hide = true)]

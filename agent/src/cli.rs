@@ -1,5 +1,7 @@
-//! The commands `drain`, `undrain` and `quit`, which send a request to the local server of the running agent.
+//! The small commands. `drain`, `undrain` and `quit` send a request to the local server of the running agent.
 
+#[cfg(feature = "vm")]
+pub mod copy;
 pub mod drain;
 pub mod quit;
 #[cfg(feature = "vm")]

@@ -50,6 +50,8 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Proxy(args) => istio::proxy(args, environment),
         #[cfg(feature = "vm")]
         Command::Request(args) => cli::request::run(args),
+        #[cfg(feature = "vm")]
+        Command::Copy(args) => cli::copy::run(&args),
         Command::Launch { parent, record, command } => {
             exec_with_pdeathsig::run(parent, record.as_deref(), &command)
         }

@@ -3,6 +3,7 @@
 
 mod advice;
 mod basics;
+mod copy;
 mod descriptors;
 mod drain;
 mod drain_traffic;

@@ -26,7 +26,8 @@ fn hidden_commands_have_no_page() {
     let [agent, _] = programs();
     let pages = pages(&agent).expect("memory is writable");
     let names: Vec<_> = pages.iter().map(|(path, _)| path.display().to_string()).collect();
-    let expected = ["", "-run", "-bootstrap", "-wait", "-drain", "-undrain", "-quit", "-proxy", "-request"];
+    let expected =
+        ["", "-run", "-bootstrap", "-wait", "-drain", "-undrain", "-quit", "-proxy", "-request", "-copy"];
     assert_eq!(names, expected.map(|command| format!("man1/app-health-agent{command}.1")));
 }
 

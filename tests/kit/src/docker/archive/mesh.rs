@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{BUSYBOX, built, there};
+use super::{DEBIAN, built, there};
 use crate::docker::Daemon;
 use crate::docker::images::place;
 use crate::envoy::workspace;
@@ -98,6 +98,6 @@ impl Daemon {
         let context = self.with_file("pilot", &parts.pilot_discovery, "pilot-discovery");
         self.build(PILOT, PILOT_FILE, &context, &[]);
         let context = self.with_file("istio", &parts.agent, "target/release/app-health-agent");
-        self.build_shipped("Dockerfile.istio", AGENT, &context, &format!("BASE_IMAGE={BUSYBOX}"));
+        self.build_shipped("Dockerfile.istio", AGENT, &context, &format!("BASE_IMAGE={DEBIAN}"));
     }
 }
