@@ -32,18 +32,18 @@ use serving::shutdown::Shutdown;
 use serving::tls;
 use serving::watched::Watched;
 
-/// Limits of the port for reviews. An API server opens a connection for each concurrent review, at
-/// most 600 by default, and keeps 25 idle ones. The rate limits the CPU time of TLS handshakes.
+/// Limits of the port for reviews. An API server opens a connection for each concurrent review, and keeps
+/// 25 idle ones. The share of a source limits its memory: a connection needs 28 KiB. The rate limits the CPU
+/// time of TLS handshakes.
 const LIMITS: Limits = Limits {
     connections: 1024,
-    source_connections: 640,
+    source_connections: 512,
     source_rate: Some(Rate { per_second: 200, burst: 640 }),
     ..Limits::KEEP_ALIVE
 };
-/// Those of the connections that only the API server gets, if it is known by address or certificate.
+/// Those of the connections that only the API server gets, if it is known by address or certificate. It
+/// processes at most 600 requests at a time by default.
 const API_SERVER_CONNECTIONS: usize = 640;
-/// File descriptors for the connections of both ports and for files.
-const DESCRIPTORS: usize = LIMITS.connections + 256;
 /// Worker threads. One is enough for the load of an API server; the second one answers while the
 /// first is busy with a TLS handshake.
 const THREADS: usize = 2;
@@ -76,7 +76,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     let bind =
         |address| http_server::bind(address).map_err(|error| Failure::Os(format!("port {address}: {error}")));
     let (listener, monitoring) = (bind(address)?, bind(monitoring_address)?);
-    raise_descriptors();
+    let connections = runtime::raise_descriptors(LIMITS.connections, "the webhook needs");
     let metrics = Arc::new(Metrics::default());
     let pending = Pending::new([certificates::CERTIFICATE]);
     let stages = Stages::default();
@@ -90,8 +90,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
     let is_api_server_known = certificates.client_ca().is_some() || !api_server_addresses.is_empty();
-    let trusted_connections = if is_api_server_known { API_SERVER_CONNECTIONS } else { 0 };
-    let limits = Limits { trusted_connections, ..LIMITS };
+    let limits = limits(connections, is_api_server_known);
     let api_client = api_client(&namespace, webhook_configuration).await;
     check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
@@ -133,16 +132,13 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     serving.await.map_err(|error| Failure::Software(format!("server: {error}")))
 }
 
-/// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of most
-/// systems is 1024.
-fn raise_descriptors() {
-    match runtime::raise_descriptors() {
-        Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < DESCRIPTORS) => {
-            warn!(limit, "file descriptor limit is lower than {DESCRIPTORS}; raise the hard limit");
-        }
-        Ok(limit) => info!(limit, "file descriptor limit set"),
-        Err(error) => warn!(%error, "file descriptor limit not raised"),
-    }
+/// Returns the limits if there are descriptors for this number of connections, of which each part is the same
+/// share as of all.
+fn limits(connections: usize, is_api_server_known: bool) -> Limits {
+    let share = |part: usize| connections * part / LIMITS.connections;
+    let source_connections = share(LIMITS.source_connections);
+    let trusted_connections = if is_api_server_known { share(API_SERVER_CONNECTIONS) } else { 0 };
+    Limits { connections, source_connections, trusted_connections, ..LIMITS }
 }
 
 /// Replaces the settings when the content of the template's file changes.

@@ -18,12 +18,13 @@ use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use pacing::RateLimiter;
+use serving::log_limiter::LogLimiter;
 
 use crate::metrics::RefusedReason;
 use handshakes::Handshakes;
@@ -86,6 +87,7 @@ pub async fn serve(
     let interval = Duration::from_secs(1) / limits.accept_rate;
     let mut tokens = RateLimiter::with_one_token(interval, limits.accept_rate.saturating_mul(2));
     let mut has_token = false;
+    let mut failures = LogLimiter::default();
     let queue = i32::try_from(limits.accept_rate.saturating_mul(BACKLOG_SECONDS)).unwrap_or(i32::MAX);
     if let Err(error) = SockRef::from(&listener).listen(queue) {
         warn!(%error, "setting the listen backlog failed");
@@ -109,7 +111,9 @@ pub async fn serve(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                warn!(%error, "accepting a connection failed");
+                if let Some(times) = failures.record(Instant::now()) {
+                    warn!(%error, times, "accepting a connection failed");
+                }
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }

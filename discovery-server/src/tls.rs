@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::server::NoServerSessionStorage;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
@@ -65,9 +64,5 @@ impl TlsFiles {
 }
 
 fn config([cert, key, client_ca]: &Content) -> Result<ServerConfig, TlsError> {
-    let mut config = tls::server_config(cert, key, Some(tls::client_verifier(client_ca)?), b"h2")?;
-    // A resumed session would bypass a client CA that changed since, and sessions cost memory.
-    config.send_tls13_tickets = 0;
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    Ok(config)
+    tls::server_config(cert, key, Some(tls::client_verifier(client_ca)?), b"h2")
 }

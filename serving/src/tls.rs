@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 
@@ -117,6 +117,10 @@ pub fn server_config(
     let made = builder.with_single_cert(chain.certificates()?, key.key()?);
     let mut config = made.map_err(|error| TlsError::rejected(chain, error))?;
     config.alpn_protocols = vec![protocol.to_vec()];
+    // A resumed session would bypass a client CA that changed since, and sessions cost memory. Go's clients
+    // resume none by default.
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
 }
 

@@ -28,8 +28,16 @@ const LIMIT_REACHED: &str = "app_health_discovery_connection_limit_reached_total
 
 /// Finishes a TLS handshake, or returns `None` if discovery closes the connection.
 async fn connect(discovery: &Discovery, tls: &Arc<ClientConfig>) -> Option<TlsStream<TcpStream>> {
+    connect_from(HOSTILE, discovery, tls).await
+}
+
+async fn connect_from(
+    source: [u8; 4],
+    discovery: &Discovery,
+    tls: &Arc<ClientConfig>,
+) -> Option<TlsStream<TcpStream>> {
     let socket = TcpSocket::new_v4().ok()?;
-    socket.bind((HOSTILE, 0).into()).ok()?;
+    socket.bind((source, 0).into()).ok()?;
     let stream = socket.connect(discovery.secure).await.ok()?;
     let name = ServerName::try_from(NAME).expect("a name");
     let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
@@ -67,6 +75,29 @@ async fn connections_without_streams_keep_no_agent_out() {
     for peer in &mut honest {
         assert!(peer.is_quiet().await, "the stream is open");
     }
+}
+
+/// Discovery has fewer descriptors than `--max-streams`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_without_streams_do_not_use_up_the_descriptors() {
+    let discovery = Discovery::start_with_descriptors("448:448", &["--accept-rate", "2000"]);
+    let tls = discovery.identity(PAYMENTS);
+    let mut held = Vec::new();
+    for number in 0..200 {
+        // One source has at most 32 connections without a stream.
+        held.extend(connect_from([127, 0, 9, 1 + number % 20], &discovery, &tls).await);
+        if discovery.log().contains("all connections in use") {
+            break;
+        }
+    }
+    let mut peer = client(&discovery).await;
+    peer.next().await.expect("an assignment");
+    let log = discovery.log();
+    assert!(
+        log.contains("all connections in use") && !log.contains("accepting a connection failed"),
+        "{log}"
+    );
+    drop(held);
 }
 
 /// Opens streams and resets them at once, more than HTTP/2 permits, for which the connection is closed.

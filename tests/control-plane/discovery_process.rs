@@ -133,16 +133,12 @@ async fn idle_handshakes_do_not_block_other_clients() {
 
 #[test]
 fn the_descriptor_limit_is_raised_to_the_hard_limit() {
-    let under = |limits: &str, flags| {
-        let mut command = Command::new("prlimit");
-        command.arg(format!("--nofile={limits}")).arg(binary());
-        Discovery::start_by(command, &format!("limits-{}", limits.replace(':', "-")), flags)
-    };
-    let discovery = under("100:3000", &["--max-streams", "2000"]);
+    let under = |limits| Discovery::start_with_descriptors(limits, &["--max-streams", "2000"]);
+    let discovery = under("100:3000");
     assert_eq!(discovery.descriptors(), ["3000", "3000"]);
     let log = discovery.log();
     assert!(log.contains("file descriptor limit set limit=3000") && !log.contains("WARN"), "{log}");
-    let log = under("100:1000", &["--max-streams", "2000"]).log();
+    let log = under("100:1000").log();
     assert!(log.contains("file descriptor limit is lower than --max-streams = 2000"), "{log}");
 }
 

@@ -74,6 +74,13 @@ impl Discovery {
         Self::start_by(Command::new(binary()), name, flags)
     }
 
+    /// Starts discovery with a soft and a hard limit of file descriptors, such as `100:3000`.
+    pub(crate) fn start_with_descriptors(limits: &str, flags: &[&str]) -> Self {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limits}")).arg(binary());
+        Self::start_by(command, &format!("limits-{}", limits.replace(':', "-")), flags)
+    }
+
     /// Starts discovery through another program, which executes it with the arguments that follow
     /// its own.
     pub(crate) fn start_by(command: Command, name: &str, flags: &[&str]) -> Self {

@@ -182,6 +182,20 @@ fn large_incomplete_bodies_do_not_take_the_memory_of_others() {
     });
 }
 
+#[test]
+fn connections_do_not_use_up_the_descriptors() {
+    let webhook = Webhook::start_with_descriptors("descriptors", 480);
+    let sources = HOSTILE.iter().cycle().take(600);
+    let hostile: Vec<_> = sources.map(|source| connect_from(*source, webhook.address)).collect();
+    for uid in ["a", "b", "c"] {
+        assert_eq!(webhook.call().post(&review(uid)).expect("an answer").status, 200);
+    }
+    let log = webhook.log();
+    assert!(log.contains("file descriptor limit is lower than the webhook needs"), "{log}");
+    assert!(!log.contains("accept failed"), "{log}");
+    drop(hostile);
+}
+
 /// Returns a review of 1 MiB.
 fn large() -> String {
     let mut large: Value = serde_json::from_str(&review("large")).expect("JSON");

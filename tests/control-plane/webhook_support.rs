@@ -79,6 +79,17 @@ pub(crate) struct Webhook {
 impl Webhook {
     /// Starts a webhook with certificates from files; `{}` in a flag is replaced by its folder.
     pub(crate) fn start(name: &str, flags: &[&str], files: &[(&str, &str)]) -> Self {
+        Self::start_by(Command::new(kit::agent::binary_of("app-health")), name, flags, files)
+    }
+
+    /// Starts a webhook that can have this many file descriptors.
+    pub(crate) fn start_with_descriptors(name: &str, limit: u32) -> Self {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limit}:{limit}")).arg(kit::agent::binary_of("app-health"));
+        Self::start_by(command, name, &[], &[])
+    }
+
+    fn start_by(mut command: Command, name: &str, flags: &[&str], files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("app-health-webhook-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
@@ -90,7 +101,7 @@ impl Webhook {
         // A free port would be free for other programs too until the webhook listens on it.
         let ip = net::loopback();
         let (address, monitoring) = (SocketAddr::new(ip, PORT), SocketAddr::new(ip, MONITORING_PORT));
-        let child = Command::new(kit::agent::binary_of("app-health"))
+        let child = command
             .arg("webhook")
             .args(["--address", &address.to_string(), "--monitoring-address", &monitoring.to_string()])
             .args(["--cert-dir", folder.to_str().expect("UTF-8")])

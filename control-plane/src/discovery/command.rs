@@ -120,24 +120,10 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
         .with(Targets::new().with_default(LevelFilter::INFO).with_target(HTTP2, LevelFilter::OFF))
         .init();
     runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), async {
-        descriptors(config.limits.max_streams);
-        serve(config).await
+        let wanted = config.limits.max_streams;
+        let max_streams = runtime::raise_descriptors(wanted, &format!("--max-streams = {wanted} needs"));
+        serve(DiscoveryConfig { limits: ServerLimits { max_streams, ..config.limits }, ..config }).await
     })
-}
-
-/// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of
-/// most systems is 1024.
-fn descriptors(wanted: usize) {
-    match runtime::raise_descriptors() {
-        Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < wanted) => {
-            warn!(
-                limit,
-                "file descriptor limit is lower than --max-streams = {wanted}; raise the hard limit"
-            );
-        }
-        Ok(limit) => info!(limit, "file descriptor limit set"),
-        Err(error) => warn!(%error, "file descriptor limit not raised"),
-    }
 }
 
 /// Prints warnings to stderr and returns all errors of the certificates and the configuration, one
