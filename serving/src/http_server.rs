@@ -199,9 +199,8 @@ pub async fn serve<T, H, F>(
                 Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());
-                    tracker.spawn(async move {
-                        connection::serve(stream, peer, admitted, transport, server, stages, handler).await;
-                    });
+                    tracker
+                        .spawn(connection::serve(stream, peer, admitted, transport, server, stages, handler));
                     // The task reads what its socket has received before the next connection is
                     // accepted and may evict it: a request head that has already arrived must not
                     // be discarded.

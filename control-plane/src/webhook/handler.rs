@@ -123,16 +123,19 @@ impl Handler {
         if request.body.size_hint().lower() > BODY_LIMIT as u64 {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
-        let source = request.peer.source();
-        let share = if request.is_trusted { &self.api_server } else { &self.shared };
+        // They are parts of the connection's buffer, beside which hyper allocates another one while they exist.
+        let HttpRequest { peer, slot, is_trusted, body, headers, uri, .. } = request;
+        drop((headers, uri));
+        let source = peer.source();
+        let share = if is_trusted { &self.api_server } else { &self.shared };
         let memory = share.body_memory.open(source);
         // A client that does not send its body must not keep a slot that others need.
-        request.slot.set_idle(Duration::ZERO);
+        slot.set_idle(Duration::ZERO);
         let chunks = tokio::select! {
-            chunks = read(request.body, &memory) => chunks?,
+            chunks = read(body, &memory) => chunks?,
             () = memory.evicted() => return Err(busy()),
         };
-        request.slot.set_busy();
+        slot.set_busy();
         let length: usize = chunks.iter().map(Bytes::len).sum();
         if length == 0 {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
@@ -162,7 +165,7 @@ impl Handler {
             tokio::task::spawn_blocking(review).await.map_err(|_| internal_error())??
         };
         self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
-        self.log.write(&reviewed, source.filter(|_| !request.is_trusted));
+        self.log.write(&reviewed, source.filter(|_| !is_trusted));
         Ok(reviewed.body)
     }
 }
@@ -202,7 +205,8 @@ async fn read(mut body: Incoming, memory: &Slot) -> Result<Vec<Bytes>, HttpError
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
         memory.grow(data.len()).map_err(|Full| busy())?;
-        chunks.push(data);
+        // A copy: the chunk is part of the connection's buffer, which is larger.
+        chunks.push(Bytes::copy_from_slice(&data));
     }
     Ok(chunks)
 }
