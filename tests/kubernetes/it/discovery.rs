@@ -8,10 +8,12 @@ mod api_proxy;
 mod conflicts;
 mod entries;
 mod outages;
+mod overload;
 mod replica;
 mod steps;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use kubernetes_tests::Cluster;
 use serde_json::{Value, json};
@@ -24,6 +26,10 @@ pub(crate) use steps::STEPS;
 pub(crate) const NAMESPACE: &str = "shop";
 /// The namespace of the discovery server.
 const SYSTEM: &str = "app-health-system";
+
+/// The grace period of a lost connection. It is short, because the tests check which replica acts
+/// and that none acts too early, not how long it waits.
+const DISCONNECT_GRACE: Duration = Duration::from_secs(3);
 
 /// The API server and the replicas. The replicas are dropped first, because their logs are in the
 /// cluster's directory.

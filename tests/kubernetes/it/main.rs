@@ -5,6 +5,7 @@
 //! tests named `node…` need root, and run Pods on a node that they start.
 
 mod discovery;
+mod faulty_api;
 mod helm;
 mod lint;
 mod node;

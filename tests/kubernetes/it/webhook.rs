@@ -11,6 +11,7 @@ mod outages;
 mod pods;
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::http_get;
 /// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut Fixture));
 
-pub(crate) const STEPS: [Step; 13] = [
+pub(crate) const STEPS: [Step; 14] = [
     ("manifests are accepted", manifests::manifests),
     ("the webhook becomes ready with only its own permissions", manifests::ready),
     ("a Pod is injected and its warnings are shown", pods::injected),
@@ -39,6 +40,7 @@ pub(crate) const STEPS: [Step; 13] = [
     ("a container of a later webhook is rewritten", late::reinvoked),
     ("the failure policy applies to a hanging webhook", outages::policy),
     ("a removed caBundle is restored", outages::ca_bundle_removed),
+    ("an overloaded API server delays a webhook, and ends none", outages::overloaded),
     ("a CA rotation under load fails no review", outages::rotated),
     ("without replicas other Pods start, and a new replica recovers", outages::no_replicas),
 ];
@@ -63,6 +65,16 @@ impl Fixture {
     }
 
     fn start(&self, name: &str, address: &ReservedPort, monitoring: &ReservedPort) -> Process {
+        self.start_with(name, address, monitoring, &self.cluster.kubeconfig("webhook"))
+    }
+
+    fn start_with(
+        &self,
+        name: &str,
+        address: &ReservedPort,
+        monitoring: &ReservedPort,
+        kubeconfig: &Path,
+    ) -> Process {
         Process::start(
             command(&binary_of("app-health"))
                 .arg("webhook")
@@ -74,7 +86,7 @@ impl Fixture {
                     "--shutdown-grace",
                     "1s",
                 ])
-                .env("KUBECONFIG", self.cluster.kubeconfig("webhook"))
+                .env("KUBECONFIG", kubeconfig)
                 .env("POD_NAMESPACE", NAMESPACE),
             &self.cluster.folder.join(name),
         )

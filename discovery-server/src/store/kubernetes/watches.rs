@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::stream::{BoxStream, SelectAll, select_all};
+use futures_util::stream::{self, BoxStream, SelectAll, select_all};
 use futures_util::{Stream, StreamExt as _};
 use kube::Client;
 use kube::api::{Api, DynamicObject, TypeMeta};
@@ -87,8 +87,31 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
     let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
-    let events = watcher(api, config).backoff(ShortBackoff::default());
+    let events = listed_again(api, config).backoff(ShortBackoff::default());
     events.map(move |event| (kind, scope.clone(), watch_event(event, &resource)))
+}
+
+/// Lists again if the API server refuses a watch because its resource version has expired, for which
+/// [`watcher`] only does that if an event says so.
+fn listed_again(
+    api: Api<DynamicObject>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send {
+    let start = move || watcher(api.clone(), config.clone()).boxed();
+    stream::unfold(start(), move |mut events| {
+        let start = start.clone();
+        async move {
+            let event = events.next().await?;
+            if has_expired(&event) {
+                events = start();
+            }
+            Some((event, events))
+        }
+    })
+}
+
+fn has_expired<T>(event: &watcher::Result<T>) -> bool {
+    matches!(event, Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))) if status.code == 410)
 }
 
 fn watch_event(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) -> WatchEvent {

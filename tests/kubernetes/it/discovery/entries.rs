@@ -4,8 +4,7 @@ use std::thread::sleep;
 
 use serde_json::{Value, json};
 
-use super::steps::DISCONNECT_GRACE;
-use super::{Fixture, NAMESPACE, set};
+use super::{DISCONNECT_GRACE, Fixture, NAMESPACE, set};
 use crate::wait_until;
 
 pub(super) fn annotation(entry: &Value, name: &str) -> String {

@@ -8,8 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::replica::Replica;
-use super::steps::DISCONNECT_GRACE;
-use super::{Fixture, set};
+use super::{DISCONNECT_GRACE, Fixture, set};
 use crate::wait_until;
 
 pub(super) fn frozen(fixture: &mut Fixture) {

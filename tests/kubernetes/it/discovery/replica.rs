@@ -2,6 +2,7 @@
 //! serves.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kit::agent::binary_of;
@@ -31,6 +32,16 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn start(cluster: &Cluster, instance: &str, grace: Duration) -> Self {
+        Self::start_with(cluster, instance, grace, None)
+    }
+
+    /// Starts a replica with a kubeconfig of its own.
+    pub(crate) fn start_with(
+        cluster: &Cluster,
+        instance: &str,
+        grace: Duration,
+        kubeconfig: Option<PathBuf>,
+    ) -> Self {
         let [address, monitoring] = [(); 2].map(|()| ReservedPort::new(net::loopback()));
         let grace = format!("{}s", grace.as_secs());
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -39,6 +50,7 @@ impl Replica {
             .build()
             .expect("a runtime");
         let api_proxy = ApiProxy::start(&runtime, cluster.server());
+        let kubeconfig = kubeconfig.unwrap_or_else(|| api_proxy.kubeconfig(cluster, "discovery", instance));
         let process = Process::start(
             command(&binary_of("app-health"))
                 .args(["discovery", "--store", "kubernetes", "--restart-grace", "5s"])
@@ -46,7 +58,7 @@ impl Replica {
                 .args(["--peer-address-check", "warn", "--max-silent-percent", "100"])
                 .args(["--plaintext-listen", &address.address.to_string()])
                 .args(["--monitoring-address", &monitoring.address.to_string(), "--disconnect-grace", &grace])
-                .env("KUBECONFIG", api_proxy.kubeconfig(cluster, "discovery", instance))
+                .env("KUBECONFIG", kubeconfig)
                 .env("POD_NAME", instance)
                 .env("POD_NAMESPACE", super::SYSTEM),
             &cluster.folder.join(format!("{instance}.log")),

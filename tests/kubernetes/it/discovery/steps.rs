@@ -1,20 +1,19 @@
 //! The steps of the test, in order. Each step leaves both replicas running.
 
 use std::thread::sleep;
-use std::time::Duration;
 
 use kubernetes_tests::manifests;
 use serde_json::{Value, json};
 
 use super::entries::annotation;
 use super::replica::Replica;
-use super::{Fixture, NAMESPACE, SYSTEM, conflicts, entries, outages, set};
+use super::{DISCONNECT_GRACE, Fixture, NAMESPACE, SYSTEM, conflicts, entries, outages, overload, set};
 use crate::wait_until;
 
 /// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut Fixture));
 
-pub(crate) const STEPS: [Step; 14] = [
+pub(crate) const STEPS: [Step; 15] = [
     ("manifests are accepted and grant only the necessary permissions", apply_manifests),
     ("two replicas become ready", ready),
     ("an agent registers and every replica serves its endpoint", registered),
@@ -27,13 +26,10 @@ pub(crate) const STEPS: [Step; 14] = [
     ("the API server freezes for a minute", outages::frozen),
     ("the API server is killed", outages::restarted),
     ("a replica loses the API server", outages::lost_by_one_replica),
+    ("the API server is overloaded for a replica", overload::overloaded),
     ("a replica is killed", outages::killed),
     ("a replica terminates", outages::terminated),
 ];
-
-/// The grace period of a lost connection. It is short, because the tests check which replica acts
-/// and that none acts too early, not how long it waits.
-pub(super) const DISCONNECT_GRACE: Duration = Duration::from_secs(3);
 
 fn apply_manifests(fixture: &mut Fixture) {
     let cluster = &fixture.cluster;

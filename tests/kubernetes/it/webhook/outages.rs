@@ -1,6 +1,7 @@
 //! Tests of a webhook that does not answer, whose CA is lost or replaced, or that does not run.
 
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -8,12 +9,14 @@ use std::thread;
 use app_health::webhook::authority::Authority;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kit::reserved_port::ReservedPort;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use super::dial::{Connection, dial};
 use super::{CONFIGURATION, Fixture, NAMESPACE, is_injected, pod};
+use crate::faulty_api::{Fault, FaultyApi};
 
 pub(super) fn policy(fixture: &mut Fixture) {
     let head =
@@ -59,6 +62,27 @@ pub(super) fn ca_bundle_removed(fixture: &mut Fixture) {
     let patch = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]).to_string();
     fixture.cluster.kubectl_ok(&["patch", CONFIGURATION, "--type=json", "-p", &patch], "");
     fixture.wait_until("the caBundle is restored", || fixture.bundle() == bundle);
+}
+
+/// A second webhook starts while the API server answers it with 429.
+pub(super) fn overloaded(fixture: &mut Fixture) {
+    let api = FaultyApi::start(&fixture.cluster, "webhook");
+    api.set(Fault::TooManyRequests);
+    let [other, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
+    let kubeconfig = api.kubeconfig(&fixture.cluster);
+    let mut webhook = fixture.start_with("overloaded.log", &other, &monitoring, &kubeconfig);
+    fixture.wait_until("the webhook tries again", || {
+        let log = fixture.cluster.log("overloaded.log");
+        log.matches("reading or creating the certificate authority failed, retrying").count() >= 2
+    });
+    assert!(!fixture.is_ready(&monitoring));
+    api.set(Fault::None);
+    fixture.wait_until("the webhook is ready", || fixture.is_ready(&monitoring));
+    api.set(Fault::TooManyRequests);
+    let accepted = dial(other.address, &fixture.bundle());
+    assert!(accepted.is_ok_and(|_| fixture.is_ready(&monitoring)), "the certificate stays in use");
+    webhook.signal(Signal::SIGTERM);
+    assert_eq!(webhook.wait(), Some(0));
 }
 
 /// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the
