@@ -92,7 +92,7 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
 }
 
 /// Lists again if the API server refuses a watch because its resource version has expired, for which
-/// [`watcher`] only does that if an event says so.
+/// [`watcher()`] only does that if an event says so.
 fn listed_again(
     api: Api<DynamicObject>,
     config: watcher::Config,
