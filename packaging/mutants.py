@@ -122,7 +122,7 @@ def faults(found, accepted, is_whole):
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", help="path of cargo-mutants")
+    parser.add_argument("program", type=lambda path: Path(path).absolute(), help="path of cargo-mutants")
     parser.add_argument("crates", nargs="*", metavar="CRATE", help=f"of {', '.join(CRATES)}; all by default")
     parser.add_argument("--shard", metavar="K/N", help="only one of N parts of each crate's mutants")
     parser.add_argument("--in-diff", metavar="FILE", type=Path, help="only mutants in code that a diff changes")

@@ -18,6 +18,7 @@ use kit::vm::traffic::Traffic;
 use kit::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use xds_client::stored::content;
 
 /// Discovery, and an Envoy without listeners for its services in the bootstrap.
 struct Setup {
@@ -243,7 +244,7 @@ async fn an_agent_passes_listeners_on_and_stores_them() {
     let (ip, cache) = (gateway.ip, gateway.folder.join("state/xds-cache"));
     let stored = [machine.ip.to_string(), format!("{outbound}_{PORT}"), format!("{HOST}:{PORT}")];
     wait::until("the configuration is stored", async || {
-        let found = std::fs::read(&cache).unwrap_or_default();
+        let found = std::fs::read(&cache).and_then(content).unwrap_or_default();
         let found = String::from_utf8_lossy(&found).into_owned();
         stored.iter().all(|text| found.contains(text))
     })

@@ -2,7 +2,7 @@
 //! confirmed it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,8 +11,7 @@ use nix::unistd::geteuid;
 use tracing::{info, warn};
 use xds_proxy::LastGood;
 
-/// Maximum size of the file in bytes.
-const SIZE_LIMIT: u64 = 80 << 20;
+use super::stored::{self, SIZE_LIMIT};
 
 #[derive(Debug, Clone)]
 pub(super) struct CacheFile {
@@ -64,12 +63,12 @@ impl CacheFile {
         if !found.is_file() || ![0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & 0o022 != 0 {
             return Err(io::Error::other("not a regular file that only this user can write"));
         }
-        if found.len() > SIZE_LIMIT {
+        if found.len() > SIZE_LIMIT as u64 {
             return Err(io::Error::other("too large"));
         }
         // A time in the future is that of a clock that was wrong, then or now.
         let age = now().duration_since(found.modified()?).unwrap_or_default();
-        Ok((fs::read(&self.path)?, age))
+        Ok((stored::content(fs::read(&self.path)?)?, age))
     }
 
     /// Replaces the file by one with mode 0600. After a crash of the machine, it is the old file or the
@@ -93,9 +92,7 @@ impl CacheFile {
     fn write_partial(&self, good: &LastGood, identity: &str, age: Duration) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.partial)?;
         let mut buffer = io::BufWriter::new(file);
-        for part in good.encode(identity) {
-            buffer.write_all(&part)?;
-        }
+        stored::write(&good.encode(identity), &mut buffer)?;
         let file = buffer.into_inner()?;
         file.set_modified(time_of(age))?;
         file.sync_all()

@@ -13,6 +13,7 @@ mod health_io;
 mod new_stream;
 pub mod secrets;
 mod server;
+pub mod stored;
 mod stream_status;
 mod stream_table;
 mod task;

@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
+use xds_client::stored::content;
 
 use crate::istio;
 use crate::istiod::Istiod;
@@ -159,8 +160,8 @@ impl PodSidecar {
 
     /// Returns whether the stored configuration contains these texts.
     pub fn has_stored(&self, texts: &[String]) -> bool {
-        let stored = fs::read(self.folder.join("etc/istio/proxy/app-health/xds-cache")).unwrap_or_default();
-        let stored = String::from_utf8_lossy(&stored).into_owned();
+        let stored = fs::read(self.folder.join("etc/istio/proxy/app-health/xds-cache")).and_then(content);
+        let stored = String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned();
         texts.iter().all(|text| stored.contains(text))
     }
 

@@ -12,6 +12,7 @@ use kit::vm::envoy_client;
 use kit::{caller, envoy, net, wait};
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use xds_client::stored::content;
 
 pub(super) struct Setup {
     name: String,
@@ -136,7 +137,7 @@ impl Setup {
     pub(super) async fn until_stored(&self) {
         let address = self.address().ip().to_string();
         wait::until("the endpoints are stored", async || {
-            let stored = std::fs::read(self.cache()).unwrap_or_default();
+            let stored = std::fs::read(self.cache()).and_then(content).unwrap_or_default();
             String::from_utf8_lossy(&stored).contains(&address)
         })
         .await;

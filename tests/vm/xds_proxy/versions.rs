@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use xds::Request;
 use xds::type_url::{CLUSTER, ENDPOINT, HEALTH_INFORMATION, LISTENER};
+use xds_client::stored::content;
 
 const LONGER: Duration = Duration::from_secs(2);
 
@@ -102,7 +103,7 @@ impl Tested {
     async fn until_stored(&self, wanted: &str, gone: &str) {
         let cache = self.sidecar().folder.join("state/xds-cache");
         let is_stored = async || {
-            let stored = std::fs::read(&cache).unwrap_or_default();
+            let stored = std::fs::read(&cache).and_then(content).unwrap_or_default();
             let stored = String::from_utf8_lossy(&stored);
             stored.contains(wanted) && !stored.contains(gone)
         };

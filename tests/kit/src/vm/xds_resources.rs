@@ -23,6 +23,7 @@ use envoy_types::pb::envoy::extensions::filters::network::direct_response::v3::C
 use envoy_types::pb::google::protobuf::Any;
 use hyper::body::Bytes;
 use prost::Message;
+use sha2::{Digest as _, Sha256};
 use xds::any;
 use xds::type_url::{CLUSTER, ENDPOINT, LISTENER};
 
@@ -83,7 +84,10 @@ pub fn assignment(cluster: &str, address: SocketAddr) -> Bytes {
 
 /// Returns the endpoints of a cluster: none, but the name of a locality has this size.
 pub fn assignment_of_size(cluster: &str, size: usize) -> Bytes {
-    let locality = Locality { region: "r".repeat(size), ..Locality::default() };
+    // The same text each time, which cannot be compressed to a small one.
+    let bytes = (0_u32..).flat_map(|number| Sha256::digest(number.to_le_bytes()).to_vec());
+    let region = bytes.take(size / 2).map(|byte| format!("{byte:02x}")).collect();
+    let locality = Locality { region, ..Locality::default() };
     let endpoints = vec![LocalityLbEndpoints { locality: Some(locality), ..Default::default() }];
     let assignment =
         ClusterLoadAssignment { cluster_name: cluster.to_owned(), endpoints, ..Default::default() };
