@@ -288,6 +288,28 @@ async fn requests_and_closed_connections_are_counted() {
     }
 }
 
+#[tokio::test]
+async fn a_response_that_is_not_read_is_counted() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = ServerMetrics::registered(&mut registry);
+    let (listener, address) = listen();
+    let server = Server { metrics, ..named(Limits { response: Duration::from_millis(50), ..LIMITS }) };
+    // More than the buffers of both sockets.
+    let large = async |_| text(StatusCode::OK, vec![b'x'; 64 << 20]);
+    tokio::spawn(serve(listener, Plaintext, server, Stages::default(), large));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(REQUEST).await.unwrap();
+    let is_counted = async {
+        let mut text = String::new();
+        while !text.contains("connections_closed_total{server=\"test\",reason=\"write_timeout\"} 1") {
+            sleep(Duration::from_millis(10)).await;
+            text.clear();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        }
+    };
+    timeout(Duration::from_secs(20), is_counted).await.unwrap();
+}
+
 #[test]
 fn refusals_have_words() {
     use super::connections::Refused;

@@ -40,3 +40,16 @@ fn only_peers_with_an_address_have_a_source() {
     assert_eq!(Peer::Tcp(address).source(), Some(address.ip().into()));
     assert_eq!(Peer::Unix.source(), None);
 }
+
+#[tokio::test]
+async fn accepted_connections_have_a_small_send_buffer_and_send_at_once() {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = Listener::from(listener).accept().await.unwrap();
+    stream.set_nodelay();
+    let Stream::Tcp(stream) = stream else { panic!("a TCP connection") };
+    assert!(stream.nodelay().unwrap());
+    // The kernel doubles the size, and has a limit of its own.
+    let size = SockRef::from(&stream).send_buffer_size().unwrap();
+    assert!((128 << 10..=512 << 10).contains(&size), "{size}");
+}
