@@ -17,8 +17,6 @@ import sys
 import page
 
 TOLERANCE = 0.03
-# How often a benchmark is started until it has figures.
-ATTEMPTS = 3
 # More of these is not worse, or they describe the machine.
 NEUTRAL_UNITS = {"/s", "rounds", "%"}
 FOLDER = page.ROOT / "target" / "against"
@@ -61,14 +59,7 @@ def measure(checkout, area, arguments):
     # The build of the agent reads the variable too, and would begin anew whenever it changes.
     if area == "filter":
         variables["APP_HEALTH_BUILD_FILTER"] = str(checkout / FILTER)
-    for attempt in range(ATTEMPTS):
-        try:
-            just("bench", area, *arguments, **variables)
-            break
-        except subprocess.CalledProcessError:
-            # Programs of others that are measured beside ours do not always start.
-            if attempt + 1 == ATTEMPTS:
-                raise
+    just("bench", area, *arguments, **variables)
     return {row["name"]: row for row in json.loads(file.read_text())}
 
 

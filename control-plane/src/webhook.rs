@@ -33,7 +33,7 @@ use serving::tls;
 use serving::watched::Watched;
 
 /// Limits of the port for reviews. An API server opens a connection for each concurrent review, and keeps
-/// 25 idle ones. The share of a source limits its memory: a connection needs 28 KiB. The rate limits the CPU
+/// 25 idle ones. The share of a source limits its memory: a connection needs 27 KiB. The rate limits the CPU
 /// time of TLS handshakes.
 const LIMITS: Limits = Limits {
     connections: 1024,

@@ -18,7 +18,7 @@ use kit::vm::traffic::Traffic;
 use kit::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use xds_client::stored::content;
+use xds_client::cache_format::content;
 
 /// Discovery, and an Envoy without listeners for its services in the bootstrap.
 struct Setup {

@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tracing::{info, warn};
 use xds_proxy::LastGood;
 
-use super::stored::{self, SIZE_LIMIT};
+use super::cache_format::{self, SIZE_LIMIT};
 
 #[derive(Debug, Clone)]
 pub(super) struct CacheFile {
@@ -68,7 +68,7 @@ impl CacheFile {
         }
         // A time in the future is that of a clock that was wrong, then or now.
         let age = now().duration_since(found.modified()?).unwrap_or_default();
-        Ok((stored::content(fs::read(&self.path)?)?, age))
+        Ok((cache_format::content(fs::read(&self.path)?)?, age))
     }
 
     /// Replaces the file by one with mode 0600. After a crash of the machine, it is the old file or the
@@ -92,7 +92,7 @@ impl CacheFile {
     fn write_partial(&self, good: &LastGood, identity: &str, age: Duration) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.partial)?;
         let mut buffer = io::BufWriter::new(file);
-        stored::write(&good.encode(identity), &mut buffer)?;
+        cache_format::write(&good.encode(identity), &mut buffer)?;
         let file = buffer.into_inner()?;
         file.set_modified(time_of(age))?;
         file.sync_all()

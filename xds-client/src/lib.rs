@@ -4,6 +4,7 @@
 
 mod allocator;
 mod cache_file;
+pub mod cache_format;
 mod cache_writer;
 mod certificates;
 mod config;
@@ -13,7 +14,6 @@ mod health_io;
 mod new_stream;
 pub mod secrets;
 mod server;
-pub mod stored;
 mod stream_status;
 mod stream_table;
 mod task;

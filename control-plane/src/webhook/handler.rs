@@ -123,8 +123,8 @@ impl Handler {
         if request.body.size_hint().lower() > BODY_LIMIT as u64 {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
-        // They are parts of the connection's buffer, beside which hyper allocates another one while they exist.
         let HttpRequest { peer, slot, is_trusted, body, headers, uri, .. } = request;
+        // Both are parts of the connection's buffer, and hyper allocates a second one while they exist.
         drop((headers, uri));
         let source = peer.source();
         let share = if is_trusted { &self.api_server } else { &self.shared };

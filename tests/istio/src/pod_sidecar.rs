@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
-use xds_client::stored::content;
+use xds_client::cache_format::content;
 
 use crate::istio;
 use crate::istiod::Istiod;

@@ -1,7 +1,7 @@
 //! Istio's own agent: as a status server, which probes the application itself when kubelet asks it, and as
 //! the server of Envoy's xDS.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -38,9 +38,10 @@ impl PilotAgent {
     pub async fn start(pod_ip: IpAddr, probers: &Value, discovery: Option<SocketAddr>) -> Self {
         let folder = folder("pilot-agent");
         write_credentials(&folder.join(CREDENTIALS));
-        // It listens on all addresses, so it cannot have the port of the probe listeners.
-        let port = ReservedPort::new(pod_ip);
-        let address = port.address;
+        // It listens on all addresses, so it cannot have the port of the probe listeners, nor one that is in use
+        // at another address: then it logs an error and runs without the port.
+        let port = ReservedPort::new(Ipv4Addr::UNSPECIFIED.into());
+        let address = SocketAddr::new(pod_ip, port.port());
         let mut config = json!({"statusPort": address.port()});
         if let Some(discovery) = discovery {
             config["discoveryAddress"] = discovery.to_string().into();
@@ -57,7 +58,7 @@ impl PilotAgent {
             .env("XDS_ROOT_CA", format!("{CREDENTIALS}/root-cert.pem"))
             .env("PROXY_CONFIG", config.to_string())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(log.try_clone().expect("a descriptor"))
             .stderr(log)
             .kill_on_drop(true)
             .spawn()

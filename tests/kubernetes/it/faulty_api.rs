@@ -19,13 +19,14 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use kit::net;
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubernetes_tests::Cluster;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::sleep;
+
+use crate::api_client;
 
 type AnyBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -54,7 +55,7 @@ impl FaultyApi {
         let runtime = Runtime::new().expect("a runtime");
         let (fault, current) = watch::channel(Fault::None);
         let requests = Arc::new(AtomicUsize::new(0));
-        let client = runtime.block_on(client(cluster.kubeconfig(user)));
+        let client = runtime.block_on(api_client(&cluster.kubeconfig(user)));
         let listener = runtime.block_on(TcpListener::bind((net::loopback(), 0))).expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let count = requests.clone();
@@ -92,12 +93,6 @@ impl FaultyApi {
         fs::write(&file, config.to_string()).expect("a writable folder");
         file
     }
-}
-
-async fn client(kubeconfig: PathBuf) -> Client {
-    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
 async fn answer(

@@ -24,9 +24,11 @@ mod node_shapes;
 mod node_start;
 mod webhook;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kit::{envoy, wait};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubernetes_tests::node::http_get;
 use kubernetes_tests::{Cluster, Options};
 use tokio::time::Instant;
@@ -73,6 +75,13 @@ fn cluster(name: &str) -> Cluster {
 
 fn folder(name: &str) -> PathBuf {
     envoy::folder(&format!("kubernetes-{name}"))
+}
+
+/// Returns a client with the credentials of a kubeconfig.
+async fn api_client(kubeconfig: &Path) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
 /// Waits until `done` returns true, and prints how long it took.

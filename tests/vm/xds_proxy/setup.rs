@@ -12,7 +12,7 @@ use kit::vm::envoy_client;
 use kit::{caller, envoy, net, wait};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use xds_client::stored::content;
+use xds_client::cache_format::content;
 
 pub(super) struct Setup {
     name: String,

@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use xds::Request;
 use xds::type_url::{CLUSTER, ENDPOINT, HEALTH_INFORMATION, LISTENER};
-use xds_client::stored::content;
+use xds_client::cache_format::content;
 
 const LONGER: Duration = Duration::from_secs(2);
 

@@ -6,20 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use super::{Fixture, NAMESPACE, set};
-use crate::wait_until;
+use crate::{api_client, wait_until};
 
 const NAME: &str = "payments-10.0.9.1";
 
 /// Increments a counter in a condition, a label, an annotation and a separate field, each by
 /// compare and swap, until `stop` is set. Returns the final count.
 async fn write_concurrently(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
-    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-    let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
+    let client = api_client(&kubeconfig).await;
     let path = format!("/apis/networking.istio.io/v1/namespaces/{NAMESPACE}/workloadentries/{NAME}");
     let send = async |method: &str, path: &str, body: Vec<u8>| {
         let request =

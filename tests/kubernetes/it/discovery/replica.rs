@@ -24,7 +24,8 @@ const SERVICE: &str = "outbound|80||payments.shop.internal";
 pub(crate) struct Replica {
     process: Option<Process>,
     eds_client: EdsClient,
-    api_proxy: ApiProxy,
+    /// `None` if the replica has a kubeconfig of its own.
+    api_proxy: Option<ApiProxy>,
     runtime: Runtime,
     address: ReservedPort,
     monitoring: ReservedPort,
@@ -49,8 +50,14 @@ impl Replica {
             .enable_all()
             .build()
             .expect("a runtime");
-        let api_proxy = ApiProxy::start(&runtime, cluster.server());
-        let kubeconfig = kubeconfig.unwrap_or_else(|| api_proxy.kubeconfig(cluster, "discovery", instance));
+        let (api_proxy, kubeconfig) = match kubeconfig {
+            Some(kubeconfig) => (None, kubeconfig),
+            None => {
+                let api_proxy = ApiProxy::start(&runtime, cluster.server());
+                let kubeconfig = api_proxy.kubeconfig(cluster, "discovery", instance);
+                (Some(api_proxy), kubeconfig)
+            }
+        };
         let process = Process::start(
             command(&binary_of("app-health"))
                 .args(["discovery", "--store", "kubernetes", "--restart-grace", "5s"])
@@ -92,7 +99,7 @@ impl Replica {
 
     /// Interrupts the network between this replica and the API server, or restores it.
     pub(crate) fn set_api_server_lost(&self, is_lost: bool) {
-        self.api_proxy.set_interrupted(is_lost);
+        self.api_proxy.as_ref().expect("no kubeconfig of its own").set_interrupted(is_lost);
     }
 
     /// Connects an agent that registers with a group or, if `group` is empty, with an existing

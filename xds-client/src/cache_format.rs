@@ -17,7 +17,7 @@ const FORMAT: &[u8] = b"app-health xDS cache, deflate\n";
 const SIZE_LENGTH: usize = 8;
 /// Maximum size of the content in bytes.
 pub(super) const SIZE_LIMIT: usize = 80 << 20;
-/// The fastest level: others make the file of a mesh smaller by a few percent.
+/// The fastest level.
 const LEVEL: i32 = 1;
 
 /// Writes a file with this content.
@@ -35,7 +35,7 @@ pub(super) fn write(content: &[Bytes], file: &mut impl Write) -> io::Result<()> 
         });
         written?;
         if !matches!(status, TDEFLStatus::Okay | TDEFLStatus::Done) {
-            return Err(io::Error::other("not compressed"));
+            return Err(io::Error::other("cannot be compressed"));
         }
     }
     Ok(())
@@ -60,7 +60,7 @@ pub fn content(file: Vec<u8>) -> io::Result<Vec<u8>> {
 }
 
 fn damaged() -> io::Error {
-    io::Error::other("damaged: not compressed as it should be")
+    io::Error::other("damaged: cannot be decompressed")
 }
 
 #[cfg(test)]
