@@ -18,7 +18,8 @@ use kit::vm::traffic::Traffic;
 use kit::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use xds_client::cache_format::content;
+
+use crate::stored_xds;
 
 /// Discovery, and an Envoy without listeners for its services in the bootstrap.
 struct Setup {
@@ -244,8 +245,7 @@ async fn an_agent_passes_listeners_on_and_stores_them() {
     let (ip, cache) = (gateway.ip, gateway.folder.join("state/xds-cache"));
     let stored = [machine.ip.to_string(), format!("{outbound}_{PORT}"), format!("{HOST}:{PORT}")];
     wait::until("the configuration is stored", async || {
-        let found = std::fs::read(&cache).and_then(content).unwrap_or_default();
-        let found = String::from_utf8_lossy(&found).into_owned();
+        let found = stored_xds::text(&cache);
         stored.iter().all(|text| found.contains(text))
     })
     .await;

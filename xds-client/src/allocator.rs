@@ -1,7 +1,7 @@
 //! The memory that glibc's allocator keeps.
 
-/// Returns free pages to the kernel. What is decoded for a push is freed between resources that stay, and
-/// glibc returns free memory by itself only from the end of its heap.
+/// Returns free pages to the kernel. What a push needs is freed between memory that stays in use, and glibc
+/// returns free memory by itself only from the end of its heap.
 #[cfg(target_env = "gnu")]
 #[expect(
     unsafe_code,

@@ -2,7 +2,7 @@
 //! confirmed it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,8 @@ use nix::unistd::geteuid;
 use tracing::{info, warn};
 use xds_proxy::LastGood;
 
-use super::cache_format::{self, SIZE_LIMIT};
+/// Maximum size of the file in bytes, which only one of an older version comes near.
+const SIZE_LIMIT: u64 = 80 << 20;
 
 #[derive(Debug, Clone)]
 pub(super) struct CacheFile {
@@ -63,12 +64,12 @@ impl CacheFile {
         if !found.is_file() || ![0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & 0o022 != 0 {
             return Err(io::Error::other("not a regular file that only this user can write"));
         }
-        if found.len() > SIZE_LIMIT as u64 {
+        if found.len() > SIZE_LIMIT {
             return Err(io::Error::other("too large"));
         }
         // A time in the future is that of a clock that was wrong, then or now.
         let age = now().duration_since(found.modified()?).unwrap_or_default();
-        Ok((cache_format::content(fs::read(&self.path)?)?, age))
+        Ok((fs::read(&self.path)?, age))
     }
 
     /// Replaces the file by one with mode 0600. After a crash of the machine, it is the old file or the
@@ -90,10 +91,8 @@ impl CacheFile {
     }
 
     fn write_partial(&self, good: &LastGood, identity: &str, age: Duration) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.partial)?;
-        let mut buffer = io::BufWriter::new(file);
-        cache_format::write(&good.encode(identity), &mut buffer)?;
-        let file = buffer.into_inner()?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.partial)?;
+        file.write_all(&good.encode(identity))?;
         file.set_modified(time_of(age))?;
         file.sync_all()
     }

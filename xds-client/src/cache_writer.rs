@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use xds_proxy::{LastGood, Write};
 
-use super::allocator;
 use super::cache_file::CacheFile;
 
 pub(super) struct CacheWriter {
@@ -17,7 +16,7 @@ pub(super) struct CacheWriter {
     /// Identity of the node, which the file belongs to.
     identity: Arc<str>,
     /// The write in progress.
-    running: Option<JoinHandle<io::Result<()>>>,
+    running: Option<JoinHandle<(LastGood, io::Result<()>)>>,
 }
 
 impl CacheWriter {
@@ -34,24 +33,24 @@ impl CacheWriter {
         let (file, identity) = (self.file.clone(), self.identity.clone());
         self.running = Some(spawn_blocking(move || match write {
             Write::Content => {
-                let result = file.write(&good, &identity, age);
+                let packed = good.packed();
                 drop(good);
-                // The configuration has changed, and is complete for now.
-                allocator::release();
-                result
+                let result = file.write(&packed, &identity, age);
+                (packed, result)
             }
-            Write::Age => file.set_age(age),
+            Write::Age => (LastGood::default(), file.set_age(age)),
         }));
     }
 
-    /// Waits for the end of the write; never returns if there is none. This method is cancel safe.
-    pub(super) async fn finished(&mut self) -> Result<(), String> {
+    /// Waits for the end of the write; never returns if there is none. Returns the configuration, all of it
+    /// compressed, and whether it was written. This method is cancel safe.
+    pub(super) async fn finished(&mut self) -> (LastGood, Result<(), String>) {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let result = running.await;
         self.running = None;
         match result {
-            Ok(written) => written.map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+            Ok((packed, written)) => (packed, written.map_err(|error| error.to_string())),
+            Err(error) => (LastGood::default(), Err(error.to_string())),
         }
     }
 }

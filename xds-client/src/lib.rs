@@ -4,7 +4,6 @@
 
 mod allocator;
 mod cache_file;
-pub mod cache_format;
 mod cache_writer;
 mod certificates;
 mod config;

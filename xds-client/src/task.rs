@@ -8,15 +8,17 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use serving::grpc::{self, Messages, Parts};
 use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, info, warn};
 use workload_health::text::printable;
 use xds::parse_any;
-use xds_proxy::{Effect, HealthEvent, Input, OwnResource, Proxy, ProxyView};
+use xds_proxy::{Effect, HealthEvent, Input, LastGood, OwnResource, Proxy, ProxyView};
 
 use super::OwnType;
+use super::allocator;
 use super::cache_writer::CacheWriter;
 use super::certificates::Certificates;
 use super::event_log;
@@ -136,7 +138,11 @@ impl ClientTask {
                 }
             };
             if let Some(input) = input {
+                let is_packed = matches!(&input, Input::Stored { packed, .. } if !packed.0.is_empty());
                 self.step(input);
+                if is_packed {
+                    spawn_blocking(allocator::release);
+                }
             }
         }
     }
@@ -178,9 +184,9 @@ impl ClientTask {
                 None
             }
             event = self.upstream.event(), if reads_upstream => self.on_upstream(event),
-            result = next_write(&mut self.context.cache) => {
+            (packed, result) = next_write(&mut self.context.cache) => {
                 self.context.metrics.vm.xds.stored(result.is_ok());
-                Some(Input::Stored(result))
+                Some(Input::Stored { packed, result })
             }
             () = self.context.certificates.changed(&self.context.metrics) => Some(Input::FilesChanged),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.timed_out(),
@@ -392,7 +398,7 @@ async fn next_request(envoy: &mut Option<EnvoyStream>) -> Result<Bytes, Status> 
     }
 }
 
-async fn next_write(cache: &mut Option<CacheWriter>) -> Result<(), String> {
+async fn next_write(cache: &mut Option<CacheWriter>) -> (LastGood, Result<(), String>) {
     match cache {
         Some(cache) => cache.finished().await,
         None => std::future::pending().await,

@@ -1,28 +1,22 @@
-//! The last good configuration: the resources that Envoy has accepted, and their file format.
+//! The last good configuration: the resources that Envoy has accepted.
 //!
-//! A file is a line with the format's name, a SHA-256 checksum of the rest, and the rest: a protobuf
-//! message with the node's identity and the resources of each type.
+//! They are needed only while no control plane answers. So the agent keeps them compressed, and of each
+//! resource what tells whether another one is the same.
+
+mod file;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use xds::{Malformed, bytes_size, put_bytes, put_key, type_url};
 
-const FORMAT: &[u8] = b"app-health xDS cache 1\n";
-const CHECKSUM_LENGTH: usize = 32;
+pub use file::CacheError;
+use packed::Packed;
 
-/// Why a stored configuration is ignored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CacheError {
-    #[error("damaged: {0}")]
-    Damaged(&'static str),
-    #[error("damaged: {0}")]
-    Malformed(#[from] Malformed),
-    #[error("it belongs to another node: {0:?}")]
-    Foreign(String),
-}
+/// Length in bytes of the part of a SHA-256 checksum that tells contents apart.
+const DIGEST_LENGTH: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResource {
@@ -32,192 +26,176 @@ pub struct StoredResource {
     pub any: Bytes,
 }
 
-/// The accepted resources of one type.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What is known of a resource without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    version: Box<str>,
+    /// Size of the content in bytes.
+    size: usize,
+    digest: [u8; DIGEST_LENGTH],
+}
+
+/// The accepted resources of one type. Two are equal if their resources are.
+#[derive(Debug, Clone, Default)]
 pub struct GoodType {
     /// Version of the last accepted response.
     pub version: String,
-    resources: BTreeMap<String, StoredResource>,
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// The contents that `packed` does not have.
+    fresh: BTreeMap<Arc<str>, Bytes>,
+    /// Earlier contents. Resources that were removed or replaced since may still be in it.
+    packed: Option<Packed>,
+    /// True if `packed` has exactly these resources.
+    is_packed: bool,
     /// Size of the resources with their names and versions, in bytes.
     size: usize,
-    /// Size of the message that resources are parts of, in bytes; 0 if they have memory of their own.
-    message_size: usize,
 }
 
 /// The accepted resources of all types, by type URL. A copy shares the resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastGood(pub BTreeMap<String, Arc<GoodType>>);
 
-fn size_of(name: &str, stored: &StoredResource) -> usize {
-    name.len() + stored.version.len() + stored.any.len()
-}
-
-impl GoodType {
-    pub fn resources(&self) -> &BTreeMap<String, StoredResource> {
-        &self.resources
+impl Entry {
+    fn new(version: &str, any: &[u8]) -> Self {
+        let mut digest = [0; DIGEST_LENGTH];
+        digest.iter_mut().zip(Sha256::digest(any)).for_each(|(byte, of_content)| *byte = of_content);
+        Self { version: version.into(), size: any.len(), digest }
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size in bytes of the resource with this name.
+    fn size_with(&self, name: &str) -> usize {
+        name.len() + self.version.len() + self.size
+    }
+}
+
+impl PartialEq for GoodType {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version && self.entries == other.entries
+    }
+}
+
+impl Eq for GoodType {}
+
+impl GoodType {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the names of the resources, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(|name| &**name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// Returns true if there is a resource with this name, version and content.
+    pub(crate) fn is_same(&self, name: &str, version: &str, any: &[u8]) -> bool {
+        self.entries.get(name).is_some_and(|entry| {
+            entry.size == any.len() && *entry.version == *version && *entry == Entry::new(version, any)
+        })
+    }
+
+    /// Returns the resources by name, which takes some milliseconds for each MiB.
+    pub fn resources(&self) -> BTreeMap<String, StoredResource> {
+        let is_needed = self.entries.keys().any(|name| !self.fresh.contains_key(name));
+        let packed = self.packed.as_ref().filter(|_| is_needed);
+        // It was compressed by this process, or decompressed before.
+        let unpacked = packed.and_then(|packed| packed.unpack().ok()).unwrap_or_default();
+        let mut packed = unpacked.resources;
+        let resources = self.entries.iter().filter_map(|(name, entry)| {
+            let any = match self.fresh.get(name) {
+                Some(any) => any.clone(),
+                None => packed.remove(&**name)?.any,
+            };
+            Some((name.to_string(), StoredResource { version: entry.version.to_string(), any }))
+        });
+        resources.collect()
+    }
+
+    /// Returns the size of the resources in bytes, without compression.
     pub fn size(&self) -> usize {
         self.size + self.version.len()
     }
 
-    pub(crate) fn insert(&mut self, name: String, stored: StoredResource) {
-        self.remove(&name);
-        self.size += size_of(&name, &stored);
-        self.resources.insert(name, stored);
+    /// Adds or replaces a resource. One that is the same stays compressed.
+    pub(crate) fn insert(&mut self, name: &str, stored: StoredResource) {
+        let entry = Entry::new(&stored.version, &stored.any);
+        if self.entries.get(name) == Some(&entry) {
+            // The one before may keep a message in memory.
+            self.fresh.get_mut(name).into_iter().for_each(|any| *any = stored.any.clone());
+            return;
+        }
+        self.remove(name);
+        let name = Arc::<str>::from(name);
+        self.size += entry.size_with(&name);
+        self.entries.insert(name.clone(), entry);
+        self.fresh.insert(name, stored.any);
+        self.is_packed = false;
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        if let Some(stored) = self.resources.remove(name) {
-            self.size -= size_of(name, &stored);
+        if let Some(entry) = self.entries.remove(name) {
+            self.size -= entry.size_with(name);
+            self.fresh.remove(name);
+            self.is_packed = false;
         }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.resources.clear();
-        (self.size, self.message_size) = (0, 0);
     }
 
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.resources.retain(|name, _| is_kept(name));
-        self.size = self.resources.iter().map(|(name, stored)| size_of(name, stored)).sum();
-        self.release_message();
+        let removed: Vec<Arc<str>> = self.entries.keys().filter(|name| !is_kept(name)).cloned().collect();
+        removed.iter().for_each(|name| self.remove(name));
     }
 
-    /// Records that all resources are parts of a message of this size, and of no other.
-    pub(crate) fn share_message(&mut self, size: usize) {
-        self.message_size = size;
-        self.release_message();
+    /// Keeps only what tells whether another resource is the same.
+    pub(crate) fn forget_contents(&mut self) {
+        (self.fresh, self.packed) = (BTreeMap::new(), None);
     }
 
-    /// Gives the resources memory of their own if they are less than half of the message that they keep in
-    /// memory.
-    pub(crate) fn release_message(&mut self) {
-        if self.message_size / 2 <= self.size {
-            return;
+    /// Returns the same with all contents compressed.
+    fn packed(self: &Arc<Self>) -> Arc<Self> {
+        if self.is_packed {
+            return self.clone();
         }
-        for stored in self.resources.values_mut() {
-            stored.any = Bytes::copy_from_slice(&stored.any);
-        }
-        self.message_size = 0;
+        let (version, entries) = (self.version.clone(), self.entries.clone());
+        let packed = Some(Packed::pack(&self.resources()));
+        Arc::new(Self { version, entries, fresh: BTreeMap::new(), packed, is_packed: true, size: self.size })
     }
 
-    /// Returns the size of the encoded type in bytes.
-    fn encoded_size(&self, type_url: &str) -> usize {
-        let resources = self
-            .resources
-            .iter()
-            .map(|(name, stored)| bytes_size(resource_size(name, stored)))
-            .sum::<usize>();
-        bytes_size(type_url.len()) + bytes_size(self.version.len()) + resources
+    /// Takes the compressed contents of an earlier state of this one.
+    fn adopt(&mut self, earlier: &Self) {
+        self.fresh.retain(|name, _| self.entries.get(name) != earlier.entries.get(name));
+        self.packed.clone_from(&earlier.packed);
+        self.is_packed = self.entries == earlier.entries;
     }
-}
-
-/// Returns the size of an encoded resource in bytes.
-fn resource_size(name: &str, stored: &StoredResource) -> usize {
-    [name.len(), stored.version.len(), stored.any.len()].map(bytes_size).iter().sum()
 }
 
 impl LastGood {
-    /// Returns the size of all resources in bytes.
+    /// Returns the size of all resources in bytes, without compression.
     pub fn size(&self) -> usize {
         self.0.values().map(|good| good.size()).sum()
     }
 
-    /// Encodes the file, in parts that share the memory of the resources. Secrets are left out.
-    pub fn encode(&self, identity: &str) -> Vec<Bytes> {
-        let (mut parts, mut head) = (vec![Bytes::new()], BytesMut::new());
-        put_bytes(&mut head, 1, identity.as_bytes());
-        for (type_url, good) in self.0.iter().filter(|(type_url, _)| *type_url != type_url::SECRET) {
-            put_key(&mut head, 2, good.encoded_size(type_url));
-            put_bytes(&mut head, 1, type_url.as_bytes());
-            put_bytes(&mut head, 2, good.version.as_bytes());
-            for (name, stored) in &good.resources {
-                put_key(&mut head, 3, resource_size(name, stored));
-                put_bytes(&mut head, 1, name.as_bytes());
-                put_bytes(&mut head, 2, stored.version.as_bytes());
-                put_key(&mut head, 3, stored.any.len());
-                parts.extend([head.split().freeze(), stored.any.clone()]);
-            }
-        }
-        parts.push(head.freeze());
-        let mut checksum = Sha256::new();
-        parts.iter().for_each(|part| checksum.update(part));
-        if let Some(first) = parts.first_mut() {
-            *first = [FORMAT, &checksum.finalize()].concat().into();
-        }
-        parts
+    /// Returns the same with all contents compressed, which takes some 10 ms for each MiB.
+    pub fn packed(&self) -> Self {
+        Self(self.0.iter().map(|(type_url, good)| (type_url.clone(), good.packed())).collect())
     }
 
-    /// Decodes a file.
-    ///
-    /// # Errors
-    /// Returns why the file must be ignored: it is damaged, or it belongs to another node.
-    pub fn decode(file: Vec<u8>, identity: &str) -> Result<Self, CacheError> {
-        let mut rest = Bytes::from(file);
-        if !rest.starts_with(FORMAT) {
-            return Err(CacheError::Damaged("not a file of this format"));
-        }
-        let mut rest = rest.split_off(FORMAT.len());
-        if rest.len() < CHECKSUM_LENGTH {
-            return Err(CacheError::Damaged("incomplete"));
-        }
-        let content = rest.split_off(CHECKSUM_LENGTH);
-        if Sha256::digest(&content).as_slice() != rest {
-            return Err(CacheError::Damaged("the checksum differs"));
-        }
-        let (mut owner, mut types) = (String::new(), BTreeMap::new());
-        for field in xds::fields(&content) {
-            let field = field?;
-            match field.number {
-                1 => owner = field.text()?,
-                2 => {
-                    let (type_url, good) = good_type(&field.bytes()?)?;
-                    types.insert(type_url, Arc::new(good));
-                }
-                _ => {}
+    /// Takes the compressed contents of an earlier state of this one.
+    pub(crate) fn adopt(&mut self, earlier: &Self) {
+        for (type_url, good) in &mut self.0 {
+            if let Some(earlier) = earlier.0.get(type_url)
+                && !Arc::ptr_eq(good, earlier)
+            {
+                Arc::make_mut(good).adopt(earlier);
             }
         }
-        if owner != identity {
-            return Err(CacheError::Foreign(owner));
-        }
-        Ok(Self(types))
     }
-}
-
-fn good_type(message: &Bytes) -> Result<(String, GoodType), Malformed> {
-    let (mut type_url, mut good) = (String::new(), GoodType::default());
-    for field in xds::fields(message) {
-        let field = field?;
-        match field.number {
-            1 => type_url = field.text()?,
-            2 => good.version = field.text()?,
-            3 => {
-                let (name, stored) = stored_resource(&field.bytes()?)?;
-                good.insert(name, stored);
-            }
-            _ => {}
-        }
-    }
-    Ok((type_url, good))
-}
-
-fn stored_resource(message: &Bytes) -> Result<(String, StoredResource), Malformed> {
-    let mut name = String::new();
-    let mut stored = StoredResource { version: String::new(), any: Bytes::new() };
-    for field in xds::fields(message) {
-        let field = field?;
-        match field.number {
-            1 => name = field.text()?,
-            2 => stored.version = field.text()?,
-            3 => stored.any = field.bytes()?,
-            _ => {}
-        }
-    }
-    // Envoy would end its stream because of a response that is malformed.
-    xds::parse_any(&stored.any)?;
-    Ok((name, stored))
 }
 
 #[cfg(test)]

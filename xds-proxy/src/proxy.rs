@@ -196,7 +196,11 @@ impl Proxy {
             }
             Input::FilesChanged => {}
             Input::OwnChecked { resource, result } => self.own_checked(now, resource, result, &mut effects),
-            Input::Stored(result) => self.stored(now, result, &mut effects),
+            Input::Stored { packed, result } => {
+                self.good.adopt(&packed);
+                drop(packed);
+                self.stored(now, result, &mut effects);
+            }
             Input::Terminating => {
                 self.terminate(now);
                 self.step_reporter(now, reporter::Input::Shutdown, random, &mut effects);

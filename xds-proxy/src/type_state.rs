@@ -285,23 +285,30 @@ impl TypeState {
         (!self.is_answered).then_some(self.requested_at + CACHE_DELAY)
     }
 
-    /// Returns the last good resources that Envoy waits for, `None` if there are none.
-    pub(crate) fn missing(&self, good: &GoodType) -> Option<Content> {
+    /// Returns true if Envoy waits for last good resources, or for the empty set of them.
+    pub(crate) fn has_missing(&self, good: &GoodType) -> bool {
         let is_first = self.last.is_none() && !self.had_resources;
         if self.is_untracked
             || !self.is_subscribed()
             || self.variant == Variant::Sotw && is_complete(&self.type_url) && !is_first
         {
-            return None;
+            return false;
         }
-        let is_missing = |name: &str| match self.variant {
+        let is_empty_set = is_first && self.is_wildcard && self.names.with(Mark::Held).next().is_none();
+        is_empty_set || good.names().any(|name| self.is_missing(name))
+    }
+
+    /// Returns the last good resources that Envoy waits for.
+    pub(crate) fn missing(&self, good: &GoodType) -> Content {
+        from_last_good(good, |name| self.is_missing(name))
+    }
+
+    fn is_missing(&self, name: &str) -> bool {
+        let is_missing = match self.variant {
             Variant::Sotw => !self.had_resources && !self.names.has(Mark::Delivered, name),
             Variant::Delta => !self.names.has(Mark::Held, name) && !self.names.has(Mark::Delivered, name),
         };
-        let wanted = good.resources().iter().filter(|(name, _)| self.subscribes_to(name) && is_missing(name));
-        let content = from_last_good(good, wanted);
-        let is_empty_set = is_first && self.is_wildcard && self.names.with(Mark::Held).next().is_none();
-        (!content.resources.is_empty() || is_empty_set).then_some(content)
+        is_missing && self.subscribes_to(name)
     }
 
     /// Returns the size of all unacknowledged responses in bytes.

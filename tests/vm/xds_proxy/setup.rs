@@ -12,7 +12,8 @@ use kit::vm::envoy_client;
 use kit::{caller, envoy, net, wait};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use xds_client::cache_format::content;
+
+use crate::stored_xds;
 
 pub(super) struct Setup {
     name: String,
@@ -136,10 +137,7 @@ impl Setup {
     /// Waits until the endpoints are stored.
     pub(super) async fn until_stored(&self) {
         let address = self.address().ip().to_string();
-        wait::until("the endpoints are stored", async || {
-            let stored = std::fs::read(self.cache()).and_then(content).unwrap_or_default();
-            String::from_utf8_lossy(&stored).contains(&address)
-        })
-        .await;
+        wait::until("the endpoints are stored", async || stored_xds::text(&self.cache()).contains(&address))
+            .await;
     }
 }

@@ -17,7 +17,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use xds::Request;
 use xds::type_url::{CLUSTER, ENDPOINT, HEALTH_INFORMATION, LISTENER};
-use xds_client::cache_format::content;
+
+use crate::stored_xds;
 
 const LONGER: Duration = Duration::from_secs(2);
 
@@ -103,8 +104,7 @@ impl Tested {
     async fn until_stored(&self, wanted: &str, gone: &str) {
         let cache = self.sidecar().folder.join("state/xds-cache");
         let is_stored = async || {
-            let stored = std::fs::read(&cache).and_then(content).unwrap_or_default();
-            let stored = String::from_utf8_lossy(&stored);
+            let stored = stored_xds::text(&cache);
             stored.contains(wanted) && !stored.contains(gone)
         };
         wait::until_or(|| self.sidecar().log(), is_stored).await;

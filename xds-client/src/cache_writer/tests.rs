@@ -22,15 +22,15 @@ async fn a_write_replaces_the_file_and_reports_its_result() {
     let file = CacheFile::new(&folder);
     let mut writer = CacheWriter::new(file.clone(), "node");
     writer.start(Write::Content, LastGood::default(), Duration::from_secs(60));
-    assert_eq!(writer.finished().await, Ok(()));
+    assert_eq!(writer.finished().await.1, Ok(()));
     let (_, age) = file.load("node", DAY).unwrap();
     assert!(age >= Duration::from_secs(60));
     writer.start(Write::Age, LastGood::default(), Duration::from_secs(7200));
-    assert_eq!(writer.finished().await, Ok(()));
+    assert_eq!(writer.finished().await.1, Ok(()));
     assert!(file.load("node", Duration::from_secs(7199)).is_none());
     fs::remove_dir_all(&folder).unwrap();
     writer.start(Write::Content, LastGood::default(), Duration::ZERO);
-    assert!(writer.finished().await.unwrap_err().contains("No such file"));
+    assert!(writer.finished().await.1.unwrap_err().contains("No such file"));
 }
 
 /// Opening a pipe blocks until another process opens its other end, as a disk that does not respond.
@@ -45,6 +45,6 @@ async fn a_write_that_blocks_does_not_block_the_thread_of_the_agent() {
     assert!(timeout(Duration::from_millis(50), writer.finished()).await.is_err());
     let path = file.path().to_owned();
     let reader = tokio::task::spawn_blocking(move || fs::File::open(path));
-    assert_eq!(writer.finished().await, Ok(()), "the same write continues");
+    assert_eq!(writer.finished().await.1, Ok(()), "the same write continues");
     reader.await.unwrap().unwrap();
 }

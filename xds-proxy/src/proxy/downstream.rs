@@ -184,6 +184,9 @@ impl Proxy {
         if !state.accept(delivered, good) {
             return;
         }
+        if self.settings.max_age.is_none() {
+            good.forget_contents();
+        }
         if is_live {
             self.age.confirm(now);
         }

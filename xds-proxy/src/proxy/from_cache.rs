@@ -30,7 +30,7 @@ impl Proxy {
 
     fn has_missing(&self, state: &TypeState) -> bool {
         let good = self.good.0.get(state.type_url());
-        good.is_some_and(|good| state.missing(good).is_some())
+        good.is_some_and(|good| state.has_missing(good))
     }
 
     pub(super) fn serve_from_cache(&mut self, now: Duration, effects: &mut Vec<Effect>) {
@@ -41,7 +41,7 @@ impl Proxy {
         for state in &mut downstream.types {
             let is_due = !may_answer || state.cache_after().is_some_and(|due| now >= due);
             let good = self.good.0.get(state.type_url()).filter(|_| is_due).map(AsRef::as_ref);
-            let Some(content) = good.and_then(|good| state.missing(good)) else { continue };
+            let Some(good) = good.filter(|good| state.has_missing(good)) else { continue };
             let Some(age) = servable else {
                 if let (Some(_), Some(age)) = (self.settings.max_age, age) {
                     effects.push(Effect::Event(Event::Expired { age }));
@@ -50,7 +50,7 @@ impl Proxy {
                 self.storage.outdated();
                 return;
             };
-            let type_url = state.type_url().to_owned();
+            let (type_url, content) = (state.type_url().to_owned(), state.missing(good));
             let message = content.encode(&type_url, downstream.variant);
             self.last_nonce += 1;
             let resources = content.resources.len();
@@ -58,7 +58,7 @@ impl Proxy {
             let version = content.version.clone();
             let delivered =
                 Delivered { ours: self.last_nonce, server: None, version, content, size, at: now };
-            let suffix = state.deliver(delivered, good);
+            let suffix = state.deliver(delivered, Some(good));
             state.from_cache = Some((age, now));
             self.counters.entry(type_url.clone()).or_default().from_cache += 1;
             effects.push(Effect::SendEnvoy(message, suffix));
@@ -116,7 +116,7 @@ impl Proxy {
             type_url: state.type_url().to_owned(),
             names: state.names(),
             version: good.map_or_else(|| state.version().to_owned(), |good| good.version.clone()),
-            resources: good.map_or(0, |good| good.resources().len()),
+            resources: good.map_or(0, |good| good.len()),
             size: good.map_or(0, |good| good.size()),
             not_stored: self.not_stored_reason(state.type_url()),
             in_flight: state.in_flight.len(),

@@ -60,7 +60,7 @@ impl Proxy {
     /// Returns why the resources of a type exceed the limits.
     pub(super) fn exceeded(&self, good: &Arc<GoodType>) -> Option<&'static str> {
         match () {
-            () if good.resources().len() > ITEM_LIMIT => Some(RESOURCES),
+            () if good.len() > ITEM_LIMIT => Some(RESOURCES),
             () if good.size() > TYPE_SIZE => Some(TYPE),
             () if self.good.size() > TOTAL_SIZE => Some(TOTAL),
             () => None,

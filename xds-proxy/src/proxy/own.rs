@@ -71,9 +71,8 @@ impl Proxy {
             return;
         }
         let good = Arc::make_mut(self.good.0.entry(type_url.clone()).or_default());
-        good.clear();
         // The response may be much larger.
-        good.insert(String::new(), StoredResource { version, any: Bytes::copy_from_slice(&any) });
+        good.insert("", StoredResource { version, any: Bytes::copy_from_slice(&any) });
         if self.good.0.get(&type_url).is_some_and(|good| self.exceeded(good).is_some()) {
             self.good.0.remove(&type_url);
         }
@@ -82,7 +81,7 @@ impl Proxy {
 
     /// Returns the stored resource of one of the agent's types: the content of its `google.protobuf.Any`.
     pub fn stored_own(&self, type_url: &str) -> Option<Bytes> {
-        let any = &self.good.0.get(type_url)?.resources().get("")?.any;
-        parse_any(any).ok().map(|(_, content)| content)
+        let stored = self.good.0.get(type_url)?.resources().remove("")?;
+        parse_any(&stored.any).ok().map(|(_, content)| content)
     }
 }

@@ -8,6 +8,7 @@ use workload_health::reporter::{Attempt, HealthStatus, HelloId};
 use xds::{Node, Variant};
 
 use super::storage::Write;
+use crate::last_good::LastGood;
 
 /// Settings of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,8 +76,12 @@ pub enum Input {
         resource: OwnResource,
         result: Result<(), String>,
     },
-    /// The requested write has ended; the error is its cause.
-    Stored(Result<(), String>),
+    /// The requested write has ended; the error is its cause. `packed` is the configuration that was to be
+    /// written, without secrets or with, or nothing.
+    Stored {
+        packed: LastGood,
+        result: Result<(), String>,
+    },
     /// The agent terminates: the final health report follows.
     Terminating,
     Tick,

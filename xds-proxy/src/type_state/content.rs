@@ -15,34 +15,29 @@ pub(crate) struct Content {
     pub(crate) removed: Vec<String>,
     /// True if the response contains more than was read.
     pub(crate) is_cut: bool,
-    /// Size of the message that the resources are parts of, in bytes; 0 for stored resources.
-    message_size: usize,
 }
 
 impl From<Response> for Content {
     fn from(response: Response) -> Self {
-        let Response { version, resources, removed, is_cut, size: message_size, .. } = response;
-        Self { version, resources, removed, is_cut, message_size }
+        let Response { version, resources, removed, is_cut, .. } = response;
+        Self { version, resources, removed, is_cut }
     }
 }
 
-/// Returns the content that delivers stored resources.
-pub(crate) fn from_last_good<'a>(
-    good: &GoodType,
-    resources: impl IntoIterator<Item = (&'a String, &'a StoredResource)>,
-) -> Content {
-    let resource = |(name, stored): (&String, &StoredResource)| Resource {
-        name: name.clone(),
-        version: stored.version.clone(),
-        any: stored.any.clone(),
+/// Returns the content that delivers the stored resources with these names.
+pub(crate) fn from_last_good(good: &GoodType, is_wanted: impl Fn(&str) -> bool) -> Content {
+    let resources = good.resources().into_iter().filter(|(name, _)| is_wanted(name));
+    let resource = |(name, stored): (String, StoredResource)| Resource {
+        name,
+        version: stored.version,
+        any: stored.any,
         is_storable: true,
     };
     Content {
         version: good.version.clone(),
-        resources: resources.into_iter().map(resource).collect(),
+        resources: resources.map(resource).collect(),
         removed: Vec::new(),
         is_cut: false,
-        message_size: 0,
     }
 }
 
@@ -67,42 +62,30 @@ impl Content {
 
     /// Returns true if all resources are stored as they are.
     pub(super) fn is_stored(&self, good: &GoodType) -> bool {
-        self.resources.iter().all(|new| {
-            let stored = good.resources().get(&new.name);
-            stored.is_some_and(|stored| stored.any == new.any && stored.version == new.version)
-        })
+        self.resources.iter().all(|new| good.is_same(&new.name, &new.version, &new.any))
     }
 
     /// Applies the content to the stored resources, and replaces all of them if `is_complete`. Resources
     /// that replace all stored ones stay parts of the message, which a copy would need to have in memory
     /// twice. Others are copied, because a small resource must not keep a whole response in memory.
     pub(super) fn apply(self, good: &mut GoodType, is_complete: bool) {
+        let names: HashSet<&str> = self.resources.iter().map(|new| &*new.name).collect();
         if is_complete {
-            good.clear();
+            good.retain(|name| names.contains(name));
         }
         for name in &self.removed {
             good.remove(name);
         }
-        let replaces_all = self.names_all_of(good);
-        for new in self.resources {
-            if new.is_storable {
-                let any = if replaces_all { new.any } else { Bytes::copy_from_slice(&new.any) };
-                good.insert(new.name, StoredResource { version: new.version, any });
+        let replaces_all = good.names().all(|name| names.contains(name));
+        for Resource { name, version, any, is_storable } in self.resources {
+            if is_storable {
+                let any = if replaces_all { any } else { Bytes::copy_from_slice(&any) };
+                good.insert(&name, StoredResource { version, any });
             } else {
-                good.remove(&new.name);
+                good.remove(&name);
             }
         }
         good.version = self.version;
-        if replaces_all {
-            good.share_message(self.message_size);
-        } else {
-            good.release_message();
-        }
-    }
-
-    fn names_all_of(&self, good: &GoodType) -> bool {
-        let names: HashSet<&str> = self.resources.iter().map(|new| &*new.name).collect();
-        good.resources().keys().all(|name| names.contains(&**name))
     }
 
     /// Encodes the content as a response without a nonce.

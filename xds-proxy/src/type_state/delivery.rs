@@ -48,7 +48,7 @@ impl TypeState {
     pub(super) fn equals(&self, content: &Content, good: &GoodType) -> bool {
         content.is_stored(good)
             && (self.variant == Variant::Delta || content.version == good.version)
-            && (!self.receives_whole_sets() || content.resources.len() == good.resources().len())
+            && (!self.receives_whole_sets() || content.resources.len() == good.len())
     }
 
     /// Applies an accepted response: to what Envoy holds, and to the last good resources. Returns true if
@@ -78,7 +78,7 @@ impl TypeState {
                 good.retain(|name| self.names.has(Mark::Subscribed, name));
             }
         }
-        for name in names.iter().filter(|name| good.resources().contains_key(*name)) {
+        for name in names.iter().filter(|name| good.has(name)) {
             self.names.add(Mark::Synced, name);
         }
         is_changed

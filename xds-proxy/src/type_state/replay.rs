@@ -37,7 +37,7 @@ impl TypeState {
                 // Envoy may still accept a response that it has not acknowledged.
                 let in_flight = self.in_flight.iter().flat_map(|delivered| delivered.content.names());
                 let in_flight = in_flight.map(String::as_str);
-                let stored = good.into_iter().flat_map(|good| good.resources().keys()).map(String::as_str);
+                let stored = good.into_iter().flat_map(GoodType::names);
                 let stored = stored.filter(|name| self.subscribes_to(name));
                 let held: BTreeSet<&str> =
                     self.names.with(Mark::Held).chain(in_flight).chain(stored).collect();

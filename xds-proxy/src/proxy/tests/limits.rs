@@ -1,11 +1,13 @@
 //! Floods of resources and names: memory stays bounded, and what fits is still passed on and stored.
 
+use std::sync::Arc;
+
 use xds::type_url::CLUSTER;
 use xds::{ITEM_LIMIT, Request, ResourceRef, ResponseHead, put_bytes};
 
 use super::super::limits::{NAMES_SIZE, RESOURCES, TOTAL_SIZE, TYPE_SIZE};
 use super::super::*;
-use super::support::{BOTH, EDS, IDENTITY, Tested, configured, request};
+use super::support::{BOTH, EDS, Tested, any, configure, configured, request};
 use crate::last_good::LastGood;
 
 const MIB: usize = 1 << 20;
@@ -21,7 +23,7 @@ pub(super) fn with_removed(response: &[u8], names: impl IntoIterator<Item = Stri
 /// An incremental response with so many small resources.
 fn many(first: usize, count: usize, nonce: &str) -> Bytes {
     let names: Vec<String> = (first..first + count).map(|number| format!("n{number}")).collect();
-    let any = super::support::any("x", "x");
+    let any = any("x", "x");
     let resources = names.iter().map(|name| ResourceRef { name, version: "1", any: &any });
     ResponseHead { type_url: CLUSTER, version: "v", nonce }.encode(Variant::Delta, resources, [])
 }
@@ -223,13 +225,42 @@ fn an_envoy_with_too_many_names_is_disconnected() {
 }
 
 #[test]
-fn the_copy_for_a_write_shares_the_resources() {
+fn a_copy_for_a_write_keeps_its_state() {
     let mut tested = configured(Variant::Sotw);
     let copy: LastGood = tested.proxy.last_good();
     tested.accepted(EDS, &["a"], &[("a", "2")], "e2", "n3");
     assert_eq!((&*copy.0[EDS].version, &*tested.proxy.last_good().0[EDS].version), ("e1", "e2"));
-    assert!(std::sync::Arc::ptr_eq(&copy.0[CLUSTER], &tested.proxy.last_good().0[CLUSTER]));
-    let parts = copy.encode(IDENTITY);
-    let stored = &copy.0[CLUSTER].resources()["a"].any;
-    assert!(parts.iter().any(|part| part.as_ptr() == stored.as_ptr()), "the resource is not copied");
+    assert!(Arc::ptr_eq(&copy.0[CLUSTER], &tested.proxy.last_good().0[CLUSTER]));
+}
+
+/// What changes during a write is not in its result.
+#[test]
+fn the_result_of_a_write_replaces_only_what_is_the_same() {
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        let packed = tested.proxy.last_good().packed();
+        tested.accepted(EDS, &["a"], &[("a", "2")], "e2", "n3");
+        let before = tested.proxy.last_good();
+        tested.step(Input::Stored { packed: packed.clone(), result: Ok(()) });
+        let after = tested.proxy.last_good();
+        assert_eq!(after, before);
+        for of_type in [CLUSTER, EDS] {
+            assert_eq!(after.0[of_type].resources(), before.0[of_type].resources(), "{of_type}");
+        }
+        assert_eq!(after.0[EDS].resources()["a"].any, any("a", "2"));
+    }
+}
+
+#[test]
+fn without_a_cache_no_content_is_kept() {
+    for variant in BOTH {
+        let mut tested = configure(Tested::without_cache(variant));
+        let good = tested.proxy.last_good();
+        assert_eq!((good.0[EDS].len(), good.0[EDS].resources().len()), (1, 0));
+        // What the control plane repeats is recognized nevertheless.
+        tested.lose_upstream();
+        tested.open_upstream();
+        tested.server(EDS, &[("a", "1")], "e1", "n3");
+        assert!(tested.delivered().is_empty(), "{variant:?}");
+    }
 }

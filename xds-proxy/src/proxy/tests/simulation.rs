@@ -270,13 +270,15 @@ impl World {
     fn finish_write(&mut self) {
         let (content, at) = self.write.take().unwrap();
         let is_ok = self.random.u32(..4) > 0;
-        match (content, &mut self.stored) {
+        let packed = content.map(|content| content.packed());
+        match (&packed, &mut self.stored) {
             _ if !is_ok => {}
-            (Some(content), stored) => *stored = Some((content.encode(IDENTITY).concat(), at)),
+            (Some(packed), stored) => *stored = Some((packed.encode(IDENTITY), at)),
             (None, Some((_, confirmed))) => *confirmed = at,
             (None, None) => panic!("the age of no file"),
         }
-        self.step(Input::Stored(if is_ok { Ok(()) } else { Err("disk full".to_owned()) }));
+        let result = if is_ok { Ok(()) } else { Err("disk full".to_owned()) };
+        self.step(Input::Stored { packed: packed.unwrap_or_default(), result });
     }
 
     fn wait(&mut self) -> bool {
@@ -424,7 +426,7 @@ impl World {
         }
         let good = self.proxy.last_good();
         self.envoy.reported().find_map(|(of_type, watch)| {
-            let stored = good.0.get(of_type).map(|good| good.resources().clone()).unwrap_or_default();
+            let stored = good.0.get(of_type).map(|good| good.resources()).unwrap_or_default();
             let content = |stored: &StoredResource| content_of(&stored.any).parse::<u64>().unwrap();
             let stored: BTreeMap<String, u64> =
                 stored.iter().map(|(name, stored)| (name.clone(), content(stored))).collect();

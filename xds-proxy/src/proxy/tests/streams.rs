@@ -217,7 +217,6 @@ fn old_configurations_and_secrets_are_not_served() {
     tested.envoy(SECRET, &["key"], "", "");
     tested.accepted(SECRET, &["key"], &[("key", "private")], "s1", "n1");
     assert!(tested.proxy.last_good().0.is_empty(), "secrets are not kept in memory either");
-    assert!(!String::from_utf8_lossy(&tested.proxy.last_good().encode("").concat()).contains("private"));
 }
 
 #[test]

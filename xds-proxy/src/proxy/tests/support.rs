@@ -164,6 +164,12 @@ impl Tested {
         Self::of(Proxy::new(settings, finished(), stored), variant)
     }
 
+    /// An agent that stores nothing.
+    pub(super) fn without_cache(variant: Variant) -> Self {
+        let settings = ProxySettings { max_age: None, ..settings(variant, true) };
+        Self::of(Proxy::new(settings, finished(), None), variant)
+    }
+
     /// An agent that refuses WebAssembly from other machines.
     pub(super) fn refusing(variant: Variant) -> Self {
         let settings = ProxySettings { refuses_remote_wasm: true, ..settings(variant, true) };
@@ -269,7 +275,7 @@ impl Tested {
 
     /// Returns what is stored, after it was encoded and decoded.
     pub(super) fn stored(&self) -> LastGood {
-        let file = self.proxy.last_good().encode(IDENTITY).concat();
+        let file = self.proxy.last_good().encode(IDENTITY);
         LastGood::decode(file, IDENTITY).unwrap()
     }
 

@@ -38,7 +38,7 @@ fn only_resources_that_replace_all_others_stay_parts_of_their_message() {
     apply(&all, &mut good);
     assert!(!all.is_unique());
     assert!(first.is_unique(), "all are replaced");
-    assert_eq!(good.resources().keys().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    assert_eq!(good.names().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
 }
 
 /// Returns the size of a response that removes these names, after the resources of `message`.
