@@ -19,7 +19,7 @@ const RESERVING_PART: usize = 16;
 /// Limits of a message that is received only in part.
 #[derive(Clone, Debug)]
 pub struct IncompleteLimits {
-    /// The bytes of all such messages.
+    /// The bytes of memory for all such messages.
     pub bytes: SharedPool,
     pub source: Option<Source>,
     /// The time from the first byte of a message to its last.
@@ -113,17 +113,22 @@ where
         }
     }
 
-    /// Counts the bytes in `unread` that have not been counted yet.
+    /// Counts the memory of `unread` that has not been counted yet: all of it, because another message may
+    /// have used the rest before.
     fn count_incomplete(&mut self) -> Result<(), Status> {
-        let length = self.unread.len();
-        let Some(limited) = self.limited.as_mut().filter(|_| length > 0) else { return Ok(()) };
+        if self.unread.is_empty() {
+            return Ok(());
+        }
+        let capacity = self.unread.capacity();
+        let Some(limited) = &mut self.limited else { return Ok(()) };
         let limits = &limited.limits;
         let incomplete = limited.incomplete.get_or_insert_with(|| Incomplete {
             slot: limits.bytes.open(limits.source),
             counted: 0,
             deadline: Instant::now() + limits.timeout,
         });
-        let new = length - std::mem::replace(&mut incomplete.counted, length);
+        let new = capacity.saturating_sub(incomplete.counted);
+        incomplete.counted += new;
         if new > 0 { incomplete.slot.grow(new).map_err(|_| too_many_bytes()) } else { Ok(()) }
     }
 
