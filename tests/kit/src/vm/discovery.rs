@@ -116,6 +116,8 @@ impl Discovery {
             command.arg("--listen").arg(self.secure().to_string()).arg("--tls-cert").arg(&files.certificate);
             command.arg("--tls-key").arg(&files.key).arg("--client-ca").arg(&files.authority);
         }
+        // As in the shipped unit and Deployment: freed memory is returned to the system.
+        command.envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")]);
         command.args(&self.flags);
         // A restarted server continues the log.
         let log = std::fs::File::options().append(true).create(true).open(self.folder.join("discovery.log"));
