@@ -20,7 +20,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// More than the 512 connections that the listener accepts of clients other than the node.
+/// More than the 384 connections that the listener accepts of clients other than the node.
 const CONNECTIONS: usize = 1000;
 /// File descriptors that this process and Envoy need.
 const DESCRIPTORS: u64 = 4096;
@@ -81,7 +81,7 @@ async fn idle_connections_of_others_do_not_block_the_node() {
     let pod = Pod::with("idle", Version::Newest, &bootstrap).await;
     let listener = pod.listener;
     let clients = idle_clients(net::loopback(), listener);
-    pod.envoy.until_stat("connection_limit.app_health.active_connections", 512).await;
+    pod.envoy.until_stat("connection_limit.app_health.active_connections", 384).await;
 
     let path = |container: &str| format!("/app-health/{container}/readyz");
     let oracle = Oracle::start();

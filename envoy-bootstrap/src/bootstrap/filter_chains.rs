@@ -10,7 +10,7 @@ use address::Cidr;
 /// Connections of the node: kubelet opens one for each probe, and scrapers may run on the node.
 const NODE_CONNECTIONS: u32 = 1024;
 /// Connections of other clients if the node has a separate chain: each takes some of Envoy's memory.
-const OTHER_CONNECTIONS: u32 = 512;
+const OTHER_CONNECTIONS: u32 = 384;
 /// Distinguishes the node's chain in Envoy's metrics.
 const NODE_STAT_PREFIX: &str = "app_health_node";
 /// Another root context of the same wasm VM, so that the node has places for probes in flight of its

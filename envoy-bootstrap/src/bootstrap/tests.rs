@@ -110,7 +110,7 @@ fn the_node_has_a_filter_chain_of_its_own() {
         let [general] = &mut single[..] else { panic!("one chain") };
         let [others, node] = &chains(&["192.0.2.1"], filter)[..] else { panic!("two chains") };
         // Only without this chain must the general one admit kubelet among many idle clients.
-        general["filters"][0]["typed_config"]["max_connections"] = json!(512);
+        general["filters"][0]["typed_config"]["max_connections"] = json!(384);
         assert_eq!(others, general);
         let match_of_node = json!({"source_prefix_ranges": [
             {"address_prefix": "127.0.0.1", "prefix_len": 32},
