@@ -20,7 +20,6 @@ mod reporter_faults;
 mod reporter_support;
 mod reporter_tls;
 mod restart;
-mod stored_xds;
 mod tls;
 mod workloads_command;
 mod xds_proxy;

@@ -14,12 +14,11 @@ use kit::vm::discovery::Discovery;
 use kit::vm::documents::{HOST, NAMESPACE, PORT, group, probe, service};
 use kit::vm::envoy_client::{EnvoyClient, Subscription};
 use kit::vm::machine::Machine;
+use kit::vm::stored_xds;
 use kit::vm::traffic::Traffic;
 use kit::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-
-use crate::stored_xds;
 
 /// Discovery, and an Envoy without listeners for its services in the bootstrap.
 struct Setup {

@@ -14,7 +14,8 @@ pub(crate) enum Mark {
     Held,
     /// Its stored resource is what Envoy holds, except for types that are received as whole sets.
     Synced,
-    /// Its resource was sent or removed on this stream of Envoy.
+    /// Its resource was sent or removed on this stream of Envoy, except for types that are received as whole
+    /// sets.
     Delivered,
 }
 

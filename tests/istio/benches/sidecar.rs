@@ -33,12 +33,16 @@ const IDLE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The port of all Services.
 const PORT: u16 = 9080;
+/// How long the CPU time of an idle agent is measured, and the number of scrapes.
+const IDLE_CPU: Duration = Duration::from_secs(30);
+const SCRAPES: u32 = 20;
 const MIB: f64 = (1 << 20) as f64;
 const NOTES: &str = "\
 both agents as they are shipped, with the same Envoy, bootstrap template, istiod and API server; the Pod exists as an object only
 start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate (RSA 2048),
   and until the first 200 of /healthz/ready; medians of the rounds
 memory: pages of the agent that no file backs, after 5 s of idleness with TLS, xDS, SDS and DNS for the given number of Services
+CPU: of the agent alone, in a mesh with one Service; a scrape is of all metrics of Envoy and the agent
 restart: the whole container, while istiod is unavailable; Istio's agent is not ready within 10 s";
 
 /// Measures our agent in the place of Istio's
@@ -102,6 +106,9 @@ async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failu
             Row::new(format!("start until {what}, app-health-agent / pilot-agent"), ours / theirs, "ratio")
                 .at_most(0.5),
         );
+    }
+    for program in PROGRAMS {
+        rows.extend(cpu(program, &istiod).await);
     }
     for services in [1, arguments.services] {
         create_services(&istiod, services);
@@ -189,6 +196,29 @@ async fn idle_memory(program: Program, istiod: &Istiod, services: u32) -> Result
     let process = Process::new(pod.pid().as_raw().unsigned_abs());
     #[expect(clippy::cast_precision_loss, reason = "bytes of a process")]
     Ok(process.anonymous() as f64)
+}
+
+/// Measures the CPU time of an idle agent, and that of a scrape.
+async fn cpu(program: Program, istiod: &Istiod) -> [Row; 2] {
+    let name = format!("cpu-{program:?}").to_lowercase();
+    let pod = PodSidecar::start_as(program, &name, istiod, net::loopback(), &[]);
+    pod.until_ready().await;
+    sleep(IDLE).await;
+    let process = Process::new(pod.pid().as_raw().unsigned_abs());
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let before = process.cpu();
+    sleep(IDLE_CPU).await;
+    let idle = process.cpu() - before;
+    let in_a_minute = millis(idle) * 60.0 / IDLE_CPU.as_secs_f64();
+    let before = process.cpu();
+    for _ in 0..SCRAPES {
+        caller::get(pod.status, "/stats/prometheus", &[]).await;
+    }
+    let scrape = millis(process.cpu() - before) / f64::from(SCRAPES);
+    [
+        Row::new(format!("CPU time in an idle minute, {}", program.name()), in_a_minute, "ms"),
+        Row::new(format!("CPU time of a scrape, {}", program.name()), scrape, "ms"),
+    ]
 }
 
 /// Restarts a container while istiod is unavailable.

@@ -9,13 +9,13 @@ use kit::envoy::Version;
 use kit::process;
 use kit::reserved_port::ReservedPort;
 use kit::vm::documents::{GROUP, NAMESPACE};
+use kit::vm::stored_xds;
 use kit::{caller, wait};
 use kubernetes_tests::{Process, command};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
-use xds_client::cache_format::content;
 
 use crate::istio;
 use crate::istiod::Istiod;
@@ -160,8 +160,7 @@ impl PodSidecar {
 
     /// Returns whether the stored configuration contains these texts.
     pub fn has_stored(&self, texts: &[String]) -> bool {
-        let stored = fs::read(self.folder.join("etc/istio/proxy/app-health/xds-cache")).and_then(content);
-        let stored = String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned();
+        let stored = stored_xds::text(&self.folder.join("etc/istio/proxy/app-health/xds-cache"));
         texts.iter().all(|text| stored.contains(text))
     }
 

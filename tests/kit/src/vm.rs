@@ -18,6 +18,7 @@ pub mod fleet;
 pub mod machine;
 pub mod push_server;
 pub mod scripted_ads;
+pub mod stored_xds;
 pub mod stranger;
 pub mod traffic;
 pub mod versioned_ads;

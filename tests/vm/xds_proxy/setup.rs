@@ -8,12 +8,10 @@ use kit::sidecar::{Builder, Sidecar};
 use kit::vm::application::Application;
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{CLUSTER, GROUP, NAMESPACE, PORT, group, probe, service};
-use kit::vm::envoy_client;
+use kit::vm::{envoy_client, stored_xds};
 use kit::{caller, envoy, net, wait};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-
-use crate::stored_xds;
 
 pub(super) struct Setup {
     name: String,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::application::Application;
 use kit::vm::documents::{GROUP, NAMESPACE, PORT, group, probe};
+use kit::vm::stored_xds;
 use kit::vm::versioned_ads::{Seen, VersionedAds};
 use kit::vm::xds_resources::{assignment, cluster, invalid_cluster, listener};
 use kit::{caller, wait};
@@ -17,8 +18,6 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use xds::Request;
 use xds::type_url::{CLUSTER, ENDPOINT, HEALTH_INFORMATION, LISTENER};
-
-use crate::stored_xds;
 
 const LONGER: Duration = Duration::from_secs(2);
 

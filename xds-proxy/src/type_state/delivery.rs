@@ -25,7 +25,7 @@ impl TypeState {
         if delivered.content.is_cut {
             delivered.content.forget_resources();
         }
-        if !self.is_untracked {
+        if !self.is_untracked && !self.receives_whole_sets() {
             for name in delivered.content.names() {
                 self.names.add(Mark::Delivered, name);
             }

@@ -6,7 +6,10 @@ use std::path::Path;
 use xds_proxy::{CacheError, LastGood};
 
 /// Returns all resources of a file, and nothing if there is none yet.
-pub(crate) fn text(path: &Path) -> String {
+///
+/// # Panics
+/// If the file is damaged.
+pub fn text(path: &Path) -> String {
     let Ok(file) = fs::read(path) else { return String::new() };
     let Err(CacheError::Foreign(node)) = LastGood::decode(file.clone(), "") else { return String::new() };
     let good = LastGood::decode(file, &node).expect("a valid file");
