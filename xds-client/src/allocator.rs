@@ -1,19 +1,26 @@
-//! The memory that glibc's allocator keeps.
+//! The memory that glibc's allocator keeps. Other allocators keep little.
+
+/// Lets all threads use the same heap, of which glibc otherwise gives each thread its own. They allocate
+/// rarely at the same time.
+#[expect(unsafe_code, reason = "a C function with numbers only")]
+pub(super) fn use_one_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it changes a number, which is read when a thread allocates for the first time.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
 
 /// Returns free pages to the kernel. What a push needs is freed between memory that stays in use, and glibc
 /// returns free memory by itself only from the end of its heap.
-#[cfg(target_env = "gnu")]
 #[expect(
     unsafe_code,
     reason = "a C function without parameters that matter; it moves and frees nothing in use"
 )]
 pub(super) fn release() {
+    #[cfg(target_env = "gnu")]
     // SAFETY: it may be called on any thread at any time.
     unsafe {
         libc::malloc_trim(0);
     }
 }
-
-/// Other allocators keep little.
-#[cfg(not(target_env = "gnu"))]
-pub(super) fn release() {}

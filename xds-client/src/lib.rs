@@ -79,6 +79,7 @@ pub fn start(
     state: Arc<AgentState>,
     metrics: Arc<Metrics>,
 ) -> Result<RunningClient, Failure> {
+    allocator::use_one_heap();
     let listeners = proxy.as_ref().map(listen).transpose()?;
     let usage = |error: serving::tls::TlsError| Failure::Usage(error.to_string());
     let certificates = Certificates::new(&discovery).map_err(usage)?;
