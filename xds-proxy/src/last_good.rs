@@ -101,18 +101,19 @@ impl GoodType {
         })
     }
 
-    /// Returns the resources by name, which takes some milliseconds for each MiB.
-    pub fn resources(&self) -> BTreeMap<String, StoredResource> {
+    /// Returns the resources with their names, in the order of these. It takes some milliseconds for each
+    /// MiB.
+    pub fn resources(&self) -> Vec<(String, StoredResource)> {
         let is_needed = self.entries.keys().any(|name| !self.fresh.contains_key(name));
         let packed = self.packed.as_ref().filter(|_| is_needed);
         // It was compressed by this process, or decompressed before.
-        let unpacked = packed.and_then(|packed| packed.unpack().ok()).unwrap_or_default();
-        let mut packed = unpacked.resources;
+        let packed = packed.and_then(|packed| packed.unpack().ok()).unwrap_or_default().resources;
+        let packed = |name: &str| {
+            let index = packed.binary_search_by(|(other, _)| other.as_str().cmp(name)).ok()?;
+            packed.get(index).map(|(_, stored)| stored.any.clone())
+        };
         let resources = self.entries.iter().filter_map(|(name, entry)| {
-            let any = match self.fresh.get(name) {
-                Some(any) => any.clone(),
-                None => packed.remove(&**name)?.any,
-            };
+            let any = self.fresh.get(name).cloned().or_else(|| packed(name))?;
             Some((name.to_string(), StoredResource { version: entry.version.to_string(), any }))
         });
         resources.collect()

@@ -1,13 +1,10 @@
 //! The resources of one type, compressed: those of a mesh with many services repeat themselves.
 
-use std::collections::BTreeMap;
-use std::iter;
-
 use bytes::{Bytes, BytesMut};
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, compress_to_output, create_comp_flags_from_zip_params,
 };
-use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use xds::{bytes_size, put_bytes, put_key};
 
 use super::{CacheError, StoredResource};
@@ -30,11 +27,12 @@ pub(super) struct Unpacked {
     pub(super) type_url: String,
     /// The same.
     pub(super) version: String,
-    pub(super) resources: BTreeMap<String, StoredResource>,
+    /// In the order of their names, if it is not damaged.
+    pub(super) resources: Vec<(String, StoredResource)>,
 }
 
 impl Packed {
-    pub(super) fn pack(resources: &BTreeMap<String, StoredResource>) -> Self {
+    pub(super) fn pack(resources: &[(String, StoredResource)]) -> Self {
         let mut writer = Writer::new();
         let mut head = BytesMut::new();
         for (name, StoredResource { version, any }) in resources {
@@ -52,9 +50,8 @@ impl Packed {
     /// # Errors
     /// If this was read from a file, and is damaged.
     pub(super) fn unpack(&self) -> Result<Unpacked, CacheError> {
-        let mut message = vec![0; self.size];
-        match decompress_slice_iter_to_slice(&mut message, iter::once(&*self.deflate), false, true) {
-            Ok(size) if size == self.size => Unpacked::parse(&message.into()),
+        match decompress_to_vec_with_limit(&self.deflate, self.size) {
+            Ok(message) if message.len() == self.size => Unpacked::parse(&message.into()),
             _ => Err(CacheError::Damaged("cannot be decompressed")),
         }
     }
@@ -68,10 +65,7 @@ impl Unpacked {
             match field.number {
                 1 => found.type_url = field.text()?,
                 2 => found.version = field.text()?,
-                3 => {
-                    let (name, stored) = stored_resource(&field.bytes()?)?;
-                    found.resources.insert(name, stored);
-                }
+                3 => found.resources.push(stored_resource(&field.bytes()?)?),
                 _ => {}
             }
         }

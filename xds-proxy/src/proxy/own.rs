@@ -81,7 +81,7 @@ impl Proxy {
 
     /// Returns the stored resource of one of the agent's types: the content of its `google.protobuf.Any`.
     pub fn stored_own(&self, type_url: &str) -> Option<Bytes> {
-        let stored = self.good.0.get(type_url)?.resources().remove("")?;
+        let (_, stored) = self.good.0.get(type_url)?.resources().pop()?;
         parse_any(&stored.any).ok().map(|(_, content)| content)
     }
 }

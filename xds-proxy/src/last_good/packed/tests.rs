@@ -5,7 +5,7 @@ fn stored(content: &[u8]) -> StoredResource {
     StoredResource { version: "v".to_owned(), any: xds::any("type.googleapis.com/x.Y", content) }
 }
 
-fn resources<'a>(contents: impl IntoIterator<Item = &'a [u8]>) -> BTreeMap<String, StoredResource> {
+fn resources<'a>(contents: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, StoredResource)> {
     let contents = contents.into_iter().enumerate();
     contents.map(|(number, content)| (format!("outbound|80||service-{number}"), stored(content))).collect()
 }
@@ -45,7 +45,7 @@ fn what_is_cut_or_has_another_size_is_damaged() {
 #[test]
 fn a_resource_that_is_no_any_is_damage() {
     let any = Bytes::from_static(b"\xff");
-    let resources = BTreeMap::from([("a".to_owned(), StoredResource { any, ..stored(b"") })]);
+    let resources = vec![("a".to_owned(), StoredResource { any, ..stored(b"") })];
     let found = Packed::pack(&resources).unpack();
     assert!(matches!(found, Err(CacheError::Malformed(_))), "{found:?}");
 }

@@ -7,7 +7,7 @@ use xds::{ITEM_LIMIT, Request, ResourceRef, ResponseHead, put_bytes};
 
 use super::super::limits::{NAMES_SIZE, RESOURCES, TOTAL_SIZE, TYPE_SIZE};
 use super::super::*;
-use super::support::{BOTH, EDS, Tested, any, configure, configured, request};
+use super::support::{BOTH, EDS, Tested, any, configure, configured, request, resource};
 use crate::last_good::LastGood;
 
 const MIB: usize = 1 << 20;
@@ -247,7 +247,7 @@ fn the_result_of_a_write_replaces_only_what_is_the_same() {
         for of_type in [CLUSTER, EDS] {
             assert_eq!(after.0[of_type].resources(), before.0[of_type].resources(), "{of_type}");
         }
-        assert_eq!(after.0[EDS].resources()["a"].any, any("a", "2"));
+        assert_eq!(resource(&after, EDS, "a").any, any("a", "2"));
     }
 }
 

@@ -9,7 +9,7 @@ use xds::type_url::CLUSTER;
 use xds::{Node, Request, ResourceRef, Response, ResponseHead, put_bytes};
 
 use super::super::*;
-use crate::last_good::LastGood;
+use crate::last_good::{LastGood, StoredResource};
 
 pub(super) use xds::type_url::ENDPOINT as EDS;
 pub(super) const BOTH: [Variant; 2] = [Variant::Sotw, Variant::Delta];
@@ -291,6 +291,13 @@ impl Tested {
     pub(super) fn restarted(&self, age: Duration) -> Self {
         Self::with_stored(self.variant, Some((self.stored(), age)))
     }
+}
+
+/// Returns the stored resource with this name.
+pub(super) fn resource(good: &LastGood, type_url: &str, name: &str) -> StoredResource {
+    let resources = good.0[type_url].resources();
+    let found = resources.into_iter().find(|(of, _)| of == name);
+    found.map(|(_, stored)| stored).expect("it is stored")
 }
 
 /// A proxy whose Envoy has accepted one cluster and its endpoints.

@@ -5,7 +5,7 @@
 use xds::type_url::CLUSTER;
 
 use super::super::*;
-use super::support::{EDS, HOUR, Tested, any, configured, request};
+use super::support::{EDS, HOUR, Tested, any, configured, request, resource};
 
 /// What Envoy does with the responses c2, c3, ….
 struct Case {
@@ -63,9 +63,9 @@ fn the_version_says_which_response_envoy_runs() {
         verdict.error = case.has_error.then(|| Bytes::from_static(b"\x12\x03bad"));
         tested.step(Input::EnvoyRequest(verdict.encode(Variant::Sotw)));
 
-        let stored = &tested.stored().0[CLUSTER];
+        let stored = resource(&tested.stored(), CLUSTER, "a");
         let content = if case.accepted == 0 { "1".to_owned() } else { case.accepted.to_string() };
-        assert_eq!(stored.resources()["a"].any, any("a", &content), "case {number}");
+        assert_eq!(stored.any, any("a", &content), "case {number}");
         let sent = tested.sent();
         let verdicts: Vec<_> = sent.iter().map(|sent| (&*sent.nonce, sent.error.is_none())).collect();
         assert_eq!(verdicts, case.sent, "case {number}");
@@ -87,7 +87,7 @@ fn several_responses_of_a_type_that_is_sent_in_parts_are_all_stored() {
     let nonce = tested.delivered()[0].nonce.clone();
     tested.envoy(EDS, &["a", "b"], "e3", &nonce);
     let stored = tested.stored();
-    let content = |name: &str| stored.0[EDS].resources()[name].any.clone();
+    let content = |name: &str| resource(&stored, EDS, name).any;
     assert_eq!((content("a"), content("b")), (any("a", "2"), any("b", "3")));
 }
 
@@ -98,7 +98,7 @@ fn an_ignored_response_is_not_stored() {
     tested.server(EDS, &[("a", "2")], "e2", "n3");
     let nonce = tested.delivered()[0].nonce.clone();
     tested.envoy(EDS, &["a"], "e1", &nonce);
-    assert_eq!(tested.stored().0[EDS].resources()["a"].any, any("a", "1"));
+    assert_eq!(resource(&tested.stored(), EDS, "a").any, any("a", "1"));
     assert_eq!((&*tested.sent()[0].version, &*tested.sent()[0].nonce), ("e1", "n3"));
     let view = &tested.proxy.view(tested.now).types[1];
     assert_eq!((view.acks, view.nacks), (1, 0));

@@ -5,7 +5,7 @@ use xds::type_url::CLUSTER;
 use xds::{ResourceRef, ResponseHead};
 
 use super::super::*;
-use super::support::{BOTH, EDS, HOUR, Tested, configured, request, unversioned};
+use super::support::{BOTH, EDS, HOUR, Tested, configured, request, resource, unversioned};
 
 /// An Envoy that started from the cache, and whose control plane can be reached now.
 fn reconnected(variant: Variant) -> Tested {
@@ -58,15 +58,15 @@ fn a_control_plane_that_counts_from_1_again_is_not_mistaken_for_the_one_before()
                 tested.lose_upstream();
                 tested.open_upstream();
             }
-            let stored = tested.stored().0[CLUSTER].resources()["a"].clone();
+            let stored = resource(&tested.stored(), CLUSTER, "a");
             let other = super::support::any("a", "other");
-            let resource = ResourceRef { name: "a", version: &stored.version, any: &other };
+            let changed = ResourceRef { name: "a", version: &stored.version, any: &other };
             let head = ResponseHead { type_url: CLUSTER, version: "c1", nonce: "m1" };
-            tested.step(Input::UpstreamResponse(head.encode(variant, [resource], [])));
+            tested.step(Input::UpstreamResponse(head.encode(variant, [changed], [])));
             let delivered = tested.delivered();
             assert_eq!(delivered[0].resources[0].any, other, "{variant:?}, {is_cached}");
             tested.envoy(CLUSTER, &[], &delivered[0].version, &delivered[0].nonce);
-            assert_eq!(tested.stored().0[CLUSTER].resources()["a"].any, other);
+            assert_eq!(resource(&tested.stored(), CLUSTER, "a").any, other);
         }
     }
 }
