@@ -488,6 +488,12 @@ bench-page:
 _bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injector _bench-vm-health _bench-xds-proxy _bench-sidecar _bench-istio _bench-pages _bench-kubernetes _bench-first-run
     @{{ python }} benches/lost_bars.py
 
+# Show where the CPU time of each Envoy goes during probes: Envoy, the kernel, V8, the module. Needs perf and root; the figures of this run are disturbed and not kept
+[group('measure')]
+profile *arguments: _filters _envoy oracle _pilot-agent release-vm
+    @{{ python }} benches/profile.py cargo bench --locked --package benches --no-default-features --bench probe -- --rounds 3 "$@"
+    @rm target/bench/probe.json
+
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release-vm
     cargo bench --locked --package benches --no-default-features --bench probe -- "$@"
 
