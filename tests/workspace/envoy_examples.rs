@@ -20,7 +20,7 @@ const VALUES: [(&str, &str); 11] = [
         r#"    # If the agent knows the node's addresses (--node-ip), it adds a copy of this chain for them and
     # for loopback, with separate limits: 1024 connections (connection_limit.app_health_node), the
     # rate limit, and the filter's limit of probes in flight. So other clients cannot block kubelet,
-    # and the limit of this chain becomes 512 connections, which bounds their memory.
+    # and the limit of this chain becomes 384 connections, which bounds their memory.
     - # The source addresses that --allow-from lists, and loopback. Envoy resets other connections
       # and counts them in listener.app_health.no_filter_chain_match. Without --allow-from any
       # client can connect.

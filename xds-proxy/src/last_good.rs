@@ -3,6 +3,7 @@
 //! They are needed only while no control plane answers. So the agent keeps them compressed, and of each
 //! resource what tells whether another one is the same.
 
+mod cache_error;
 mod file;
 mod packed;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-pub use file::CacheError;
+pub use cache_error::CacheError;
 use packed::Packed;
 
 /// Length in bytes of the part of a SHA-256 checksum that tells contents apart.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
-use xds::{Malformed, put_bytes, put_integer, type_url};
+use xds::{put_bytes, put_integer, type_url};
 
+use super::cache_error::CacheError;
 use super::packed::{Packed, Unpacked};
 use super::{GoodType, LastGood};
 
@@ -20,17 +21,6 @@ const UNCOMPRESSED: &[u8] = b"app-health xDS cache 1\n";
 const CHECKSUM_LENGTH: usize = 32;
 /// Maximum size of all resources without compression, in bytes.
 const SIZE_LIMIT: usize = 80 << 20;
-
-/// Why a stored configuration is ignored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CacheError {
-    #[error("damaged: {0}")]
-    Damaged(&'static str),
-    #[error("damaged: {0}")]
-    Malformed(#[from] Malformed),
-    #[error("it belongs to another node: {0:?}")]
-    Foreign(String),
-}
 
 impl LastGood {
     /// Encodes the file. Secrets are left out.

@@ -7,7 +7,8 @@ use miniz_oxide::deflate::core::{
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use xds::{bytes_size, put_bytes, put_key};
 
-use super::{CacheError, StoredResource};
+use super::StoredResource;
+use super::cache_error::CacheError;
 
 /// In a mesh with 1,000 Services, the fastest level needs twice the memory of this one.
 const LEVEL: i32 = 6;
