@@ -1,4 +1,4 @@
-"""Shows where the CPU time of each Envoy of the benchmark `probe` goes: samples its worker threads with perf
+"""Shows where the CPU time of each Envoy of the benchmark `probe` goes: samples its worker thread with perf
 while the benchmark runs, and prints for each form the share of Envoy's own code, the kernel, V8, libc and the
 native module. It needs perf, and the right to sample the whole machine (root, or
 kernel.perf_event_paranoid below 1)."""

@@ -13,6 +13,8 @@ use app_health_agent::{app, cli, wait};
 use envoy_process::exec_with_pdeathsig;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "vm")]
+    xds_client::allocator::use_one_heap();
     let environment = Environment::from_process();
     #[cfg(feature = "vm")]
     if let Some(failure) = istio::exec_other_commands(&environment) {

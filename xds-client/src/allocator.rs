@@ -1,11 +1,11 @@
 //! The memory that glibc's allocator keeps. Other allocators keep little.
 
 /// Lets all threads use the same heap, of which glibc otherwise gives each thread its own. They allocate
-/// rarely at the same time.
+/// rarely at the same time. To be called while the program has one thread.
 #[expect(unsafe_code, reason = "a C function with numbers only")]
-pub(super) fn use_one_heap() {
+pub fn use_one_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it changes a number, which is read when a thread allocates for the first time.
+    // SAFETY: it changes a number of the allocator, and no other thread allocates.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }

@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tracing::{info, warn};
 use xds_proxy::LastGood;
 
-/// Maximum size of the file in bytes, which only one of an older version comes near.
+/// Maximum size of the file in bytes.
 const SIZE_LIMIT: u64 = 80 << 20;
 
 #[derive(Debug, Clone)]

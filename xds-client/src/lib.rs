@@ -2,7 +2,7 @@
 //! `--proxy-xds` it stands between Envoy and the server: it serves ADS and SDS on a Unix socket. The crate
 //! `xds-proxy` decides what is sent; this crate performs the I/O.
 
-mod allocator;
+pub mod allocator;
 mod cache_file;
 mod cache_writer;
 mod certificates;
@@ -79,7 +79,6 @@ pub fn start(
     state: Arc<AgentState>,
     metrics: Arc<Metrics>,
 ) -> Result<RunningClient, Failure> {
-    allocator::use_one_heap();
     let listeners = proxy.as_ref().map(listen).transpose()?;
     let usage = |error: serving::tls::TlsError| Failure::Usage(error.to_string());
     let certificates = Certificates::new(&discovery).map_err(usage)?;

@@ -138,9 +138,9 @@ impl ClientTask {
                 }
             };
             if let Some(input) = input {
-                let is_packed = matches!(&input, Input::Stored { packed, .. } if !packed.0.is_empty());
+                let frees_memory = matches!(&input, Input::Stored { packed, .. } if !packed.0.is_empty());
                 self.step(input);
-                if is_packed {
+                if frees_memory {
                     spawn_blocking(allocator::release);
                 }
             }

@@ -1,7 +1,7 @@
 //! The last good configuration: the resources that Envoy has accepted.
 //!
-//! They are needed only while no control plane answers. So the agent keeps them compressed, and of each
-//! resource what tells whether another one is the same.
+//! They are needed only while no control plane answers. So the agent keeps them compressed, with a
+//! checksum of each, to recognize one that is the same.
 
 mod cache_error;
 mod file;
@@ -42,7 +42,7 @@ pub struct GoodType {
     /// Version of the last accepted response.
     pub version: String,
     entries: BTreeMap<Arc<str>, Entry>,
-    /// The contents that `packed` does not have.
+    /// The contents that have changed since `packed`.
     fresh: BTreeMap<Arc<str>, Bytes>,
     /// Earlier contents. Resources that were removed or replaced since may still be in it.
     packed: Option<Packed>,
@@ -192,6 +192,7 @@ impl LastGood {
     pub(crate) fn adopt(&mut self, earlier: &Self) {
         for (type_url, good) in &mut self.0 {
             if let Some(earlier) = earlier.0.get(type_url)
+                && earlier.is_packed
                 && !Arc::ptr_eq(good, earlier)
             {
                 Arc::make_mut(good).adopt(earlier);

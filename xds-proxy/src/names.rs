@@ -74,6 +74,11 @@ impl Names {
         self.filter(|name, marks| if is_kept(name) { marks } else { 0 });
     }
 
+    /// Removes a mark from all other names.
+    pub(crate) fn keep_mark_of(&mut self, mark: Mark, is_kept: impl Fn(&str) -> bool) {
+        self.filter(|name, marks| if is_kept(name) { marks } else { marks & !mark.bit() });
+    }
+
     /// Removes all other marks.
     pub(crate) fn keep_mark(&mut self, mark: Mark) {
         self.filter(|_, marks| marks & mark.bit());

@@ -246,7 +246,12 @@ impl TypeState {
                     || names.is_empty() && (is_first || self.is_wildcard || is_complete(&self.type_url));
                 let is_changed = self.subscription != request.subscription;
                 self.subscription = request.subscription.clone();
-                self.names.retain(|name| names.contains(name));
+                if self.is_wildcard {
+                    // Names that are not listed are delivered too.
+                    self.names.keep_mark_of(Mark::Subscribed, |name| names.contains(name));
+                } else {
+                    self.names.retain(|name| names.contains(name));
+                }
                 names.iter().for_each(|name| self.names.add(Mark::Subscribed, name));
                 is_changed
             }
@@ -308,7 +313,8 @@ impl TypeState {
             Variant::Sotw => !self.had_resources && !self.names.has(Mark::Delivered, name),
             Variant::Delta => !self.names.has(Mark::Held, name) && !self.names.has(Mark::Delivered, name),
         };
-        is_missing && self.subscribes_to(name)
+        // A resource of the agent itself has no name.
+        !name.is_empty() && is_missing && self.subscribes_to(name)
     }
 
     /// Returns the size of all unacknowledged responses in bytes.

@@ -31,8 +31,6 @@ pub struct Response {
     /// True if the response contains more resources and names than [`ITEM_LIMIT`]; the rest was not
     /// read.
     pub is_cut: bool,
-    /// Size of the message in bytes.
-    pub size: usize,
 }
 
 /// A resource to write.
@@ -58,7 +56,7 @@ impl Response {
     /// # Errors
     /// If the message is no response, or its version, nonce or type URL is longer than 64 KiB.
     pub fn parse(message: &Bytes, variant: Variant) -> Result<Self, Malformed> {
-        let mut response = Self { size: message.len(), ..Self::default() };
+        let mut response = Self::default();
         for field in fields(message) {
             let field = field?;
             let is_item = field.number == 2 || field.number == 6 && variant == Variant::Delta;

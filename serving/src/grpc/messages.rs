@@ -113,8 +113,8 @@ where
         }
     }
 
-    /// Counts the memory of `unread` that has not been counted yet: all of it, because another message may
-    /// have used the rest before.
+    /// Counts the memory of `unread` that has not been counted yet, also where no data has arrived: the
+    /// allocator may return memory that was in use, so that the kernel charges for it.
     fn count_incomplete(&mut self) -> Result<(), Status> {
         if self.unread.is_empty() {
             return Ok(());

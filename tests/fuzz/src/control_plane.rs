@@ -148,6 +148,7 @@ impl Model {
                 inputs.extend(self.apply(effect));
             }
         }
+        assert!(inputs.is_empty(), "the proxy and Envoy go on for ever");
     }
 
     /// Checks an effect and returns the input that it causes.

@@ -57,27 +57,26 @@ impl LastGood {
         if Sha256::digest(&content).as_slice() != checksum {
             return Err(CacheError::Damaged("the checksum differs"));
         }
-        let mut types = BTreeMap::new();
+        let (mut owner, mut types) = (String::new(), BTreeMap::new());
         let mut left = SIZE_LIMIT;
         for field in xds::fields(&content) {
             let field = field?;
             match field.number {
-                1 => {
-                    let owner = field.text()?;
-                    if owner != identity {
-                        return Err(CacheError::Foreign(owner));
-                    }
-                }
+                1 => owner = field.text()?,
+                2 if owner != identity => break,
                 2 => {
                     let of_type = field.bytes()?;
                     let (type_url, good) = match format {
                         FORMAT => compressed_type(&of_type, &mut left)?,
                         _ => uncompressed_type(&of_type)?,
                     };
-                    types.insert(type_url, Arc::new(good));
+                    types.insert(type_url, Arc::new(good).packed());
                 }
                 _ => {}
             }
+        }
+        if owner != identity {
+            return Err(CacheError::Foreign(owner));
         }
         Ok(Self(types))
     }

@@ -5,7 +5,7 @@ use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, compress_to_output, create_comp_flags_from_zip_params,
 };
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
-use xds::{bytes_size, put_bytes, put_key};
+use xds::{ITEM_LIMIT, bytes_size, put_bytes, put_key};
 
 use super::StoredResource;
 use super::cache_error::CacheError;
@@ -24,11 +24,11 @@ pub(super) struct Packed {
 /// The content of a [`Packed`], or a type in an uncompressed file.
 #[derive(Debug, Default)]
 pub(super) struct Unpacked {
-    /// Only in a file.
+    /// Only in an uncompressed file.
     pub(super) type_url: String,
-    /// The same.
+    /// Only in an uncompressed file.
     pub(super) version: String,
-    /// In the order of their names, if it is not damaged.
+    /// In the order of their names.
     pub(super) resources: Vec<(String, StoredResource)>,
 }
 
@@ -66,11 +66,18 @@ impl Unpacked {
             match field.number {
                 1 => found.type_url = field.text()?,
                 2 => found.version = field.text()?,
+                3 if found.resources.len() >= ITEM_LIMIT => {
+                    return Err(CacheError::Damaged("more than 100,000 resources of one type"));
+                }
                 3 => found.resources.push(stored_resource(&field.bytes()?)?),
                 _ => {}
             }
         }
-        Ok(found)
+        // They are looked up by their names.
+        match found.resources.is_sorted_by(|(name, _), (next, _)| name < next) {
+            true => Ok(found),
+            false => Err(CacheError::Damaged("names are not in order")),
+        }
     }
 }
 

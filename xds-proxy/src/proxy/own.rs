@@ -67,7 +67,7 @@ impl Proxy {
             };
             effects.push(Effect::SendUpstream(request.encode(open.variant)));
         }
-        if result.is_err() {
+        if result.is_err() || self.settings.max_age.is_none() {
             return;
         }
         let good = Arc::make_mut(self.good.0.entry(type_url.clone()).or_default());

@@ -76,8 +76,8 @@ pub enum Input {
         resource: OwnResource,
         result: Result<(), String>,
     },
-    /// The requested write has ended; the error is its cause. `packed` is the configuration that was to be
-    /// written, without secrets or with, or nothing.
+    /// The requested write has ended; the error is its cause. `packed` is the configuration of this
+    /// write, all of it compressed; it is empty if only the age was written.
     Stored {
         packed: LastGood,
         result: Result<(), String>,

@@ -30,7 +30,8 @@ pub(crate) fn from_last_good(good: &GoodType, is_wanted: impl Fn(&str) -> bool) 
     let resource = |(name, stored): (String, StoredResource)| Resource {
         name,
         version: stored.version,
-        any: stored.any,
+        // One resource must not keep all of them in memory.
+        any: Bytes::copy_from_slice(&stored.any),
         is_storable: true,
     };
     Content {

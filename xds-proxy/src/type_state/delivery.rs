@@ -38,10 +38,10 @@ impl TypeState {
     fn is_version_in_use(&self, content: &Content, good: Option<&GoodType>) -> bool {
         let is_in_use = self.version == content.version
             || self.in_flight.iter().any(|delivered| delivered.version == content.version);
-        let is_known = self.in_flight.is_empty() && good.is_some_and(|good| self.equals(content, good));
+        let is_known = || self.in_flight.is_empty() && good.is_some_and(|good| self.equals(content, good));
         // A resource without a content extends the life of the one with the same version.
         let is_heartbeat = content.resources.iter().any(|new| !new.is_storable);
-        self.variant == Variant::Sotw && is_in_use && !is_known && !is_heartbeat
+        self.variant == Variant::Sotw && is_in_use && !is_heartbeat && !is_known()
     }
 
     /// Returns true if the content is what is stored; all of it if the type is received as whole sets.

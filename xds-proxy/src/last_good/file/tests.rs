@@ -62,7 +62,9 @@ fn uncompressed(good: &LastGood, identity: &str) -> Vec<u8> {
 
 #[test]
 fn files_of_older_versions_are_read() {
-    assert_expected(uncompressed(&expected(), "node-1"));
+    let file = uncompressed(&expected(), "node-1");
+    assert!(LastGood::decode(file.clone(), "node-1").unwrap().0.values().all(|good| good.is_packed));
+    assert_expected(file);
     let found = LastGood::decode(uncompressed(&expected(), "node-1"), "node-2");
     assert_eq!(found, Err(CacheError::Foreign("node-1".to_owned())));
 }
@@ -71,6 +73,14 @@ fn files_of_older_versions_are_read() {
 fn the_file_of_another_node_is_rejected() {
     let found = LastGood::decode(good().encode("node-1"), "node-2");
     assert_eq!(found, Err(CacheError::Foreign("node-1".to_owned())));
+}
+
+#[test]
+fn a_file_without_a_node_belongs_to_none() {
+    let of_node = good().encode("");
+    assert_eq!(LastGood::decode(of_node, "node-1"), Err(CacheError::Foreign(String::new())));
+    let file = [FORMAT, &Sha256::digest(b""), b""].concat();
+    assert_eq!(LastGood::decode(file, "node-1"), Err(CacheError::Foreign(String::new())));
 }
 
 #[test]

@@ -41,6 +41,26 @@ fn what_is_cut_or_has_another_size_is_damaged() {
     }
 }
 
+#[test]
+fn resources_out_of_order_are_damage() {
+    let mut resources = resources([&b"x"[..], b"y"]);
+    resources.reverse();
+    assert_eq!(Packed::pack(&resources).unpack().unwrap_err(), CacheError::Damaged("names are not in order"));
+    resources[0] = resources[1].clone();
+    assert!(Packed::pack(&resources).unpack().is_err(), "a name twice");
+}
+
+/// A few bytes can be many small resources.
+#[test]
+fn too_many_resources_are_damage() {
+    let mut writer = Writer::new();
+    (0..=ITEM_LIMIT).for_each(|_| writer.write(b"\x1a\x00"));
+    assert_eq!(
+        writer.finish().unpack().unwrap_err(),
+        CacheError::Damaged("more than 100,000 resources of one type")
+    );
+}
+
 /// Envoy would end its stream at each start, because of the response with this resource.
 #[test]
 fn a_resource_that_is_no_any_is_damage() {

@@ -189,6 +189,25 @@ fn an_envoy_that_starts_during_an_outage_receives_the_last_good_configuration() 
     }
 }
 
+/// In state of the world, Envoy repeats its subscription in each request, and may list no name.
+#[test]
+fn all_resources_of_a_type_are_served_once() {
+    const SCOPED_ROUTE: &str = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration";
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        tested.envoy(SCOPED_ROUTE, &[], "", "");
+        tested.accepted(SCOPED_ROUTE, &[], &[("a", "1"), ("b", "1")], "s1", "n4");
+        let mut tested = tested.restarted(HOUR);
+        tested.step(Input::EnvoyOpened(variant));
+        tested.step(Input::UpstreamClosed { is_rejected: false, reason: "connection refused".to_owned() });
+        tested.envoy(SCOPED_ROUTE, &[], "", "");
+        let delivered = tested.delivered();
+        assert_eq!((delivered.len(), delivered[0].resources.len()), (1, 2), "{variant:?}");
+        tested.envoy(SCOPED_ROUTE, &[], "s1", &delivered[0].nonce);
+        assert!(tested.delivered().is_empty(), "{variant:?}");
+    }
+}
+
 #[test]
 fn a_silent_control_plane_delays_the_last_good_configuration_only_briefly() {
     let mut tested = configured(Variant::Sotw).restarted(HOUR);
