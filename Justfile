@@ -490,8 +490,8 @@ _bench-all: _bench-probe _bench-filter _bench-agent _bench-memory _bench-injecto
 
 # Show where the CPU time of each Envoy goes during probes: Envoy, the kernel, V8, the module. Needs perf and root; the figures of this run are disturbed and not kept
 [group('measure')]
-profile *arguments: _filters _envoy oracle _pilot-agent release-vm
-    @{{ python }} benches/profile.py cargo bench --locked --package benches --no-default-features --bench probe -- --rounds 3 "$@"
+profile *arguments='--rounds 3': _filters _envoy oracle _pilot-agent release-vm
+    @{{ python }} benches/profile.py cargo bench --locked --package benches --no-default-features --bench probe -- {{ arguments }}
     @rm target/bench/probe.json
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release-vm

@@ -98,7 +98,8 @@ async fn unusable_caches_are_ignored_with_a_reason() {
     setup.until_stored().await;
     setup.discovery.kill().await;
     let good = std::fs::read(setup.cache()).expect("a stored configuration");
-    let damaged = [&good[..good.len() - 1], b"x"].concat();
+    let mut damaged = good.clone();
+    *damaged.last_mut().expect("a content") ^= 0xff;
     for (content, flags, reason) in [
         (&damaged, &[][..], "damaged"),
         (&good, &["--namespace", "other"][..], "another node"),

@@ -102,8 +102,7 @@ impl GoodType {
         })
     }
 
-    /// Returns the resources with their names, in the order of these. It takes some milliseconds for each
-    /// MiB.
+    /// Returns the resources with their names, in the order of these. It decompresses all of them.
     pub fn resources(&self) -> Vec<(String, StoredResource)> {
         let is_needed = self.entries.keys().any(|name| !self.fresh.contains_key(name));
         let packed = self.packed.as_ref().filter(|_| is_needed);
@@ -183,7 +182,7 @@ impl LastGood {
         self.0.values().map(|good| good.size()).sum()
     }
 
-    /// Returns the same with all contents compressed, which takes some 10 ms for each MiB.
+    /// Returns the same with all contents compressed, which takes too long for the thread of the proxy.
     pub fn packed(&self) -> Self {
         Self(self.0.iter().map(|(type_url, good)| (type_url.clone(), good.packed())).collect())
     }

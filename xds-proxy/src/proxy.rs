@@ -198,7 +198,6 @@ impl Proxy {
             Input::OwnChecked { resource, result } => self.own_checked(now, resource, result, &mut effects),
             Input::Stored { packed, result } => {
                 self.good.adopt(&packed);
-                drop(packed);
                 self.stored(now, result, &mut effects);
             }
             Input::Terminating => {

@@ -42,7 +42,7 @@ both agents as they are shipped, with the same Envoy, bootstrap template, istiod
 start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate (RSA 2048),
   and until the first 200 of /healthz/ready; medians of the rounds
 memory: pages of the agent that no file backs, after 5 s of idleness with TLS, xDS, SDS and DNS for the given number of Services
-CPU: of the agent alone, in a mesh with one Service; a scrape is of all metrics of Envoy and the agent
+CPU: of the agent alone, before the Services exist; a scrape is of all metrics of Envoy and the agent
 restart: the whole container, while istiod is unavailable; Istio's agent is not ready within 10 s";
 
 /// Measures our agent in the place of Istio's

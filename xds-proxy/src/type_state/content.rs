@@ -44,7 +44,7 @@ pub(crate) fn from_last_good(good: &GoodType, is_wanted: impl Fn(&str) -> bool) 
 
 impl Content {
     /// Returns the size in memory in bytes, without the resources themselves, which are parts of the
-    /// message.
+    /// message, or copies of them.
     pub(crate) fn size(&self) -> usize {
         let resource = |new: &Resource| size_of::<Resource>() + new.name.len() + new.version.len();
         let removed = |name: &String| size_of::<String>() + name.len();
