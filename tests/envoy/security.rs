@@ -1,5 +1,7 @@
 //! Tests of the responses that a hostile client gets from a real Envoy with the filter.
 
+use std::net::SocketAddr;
+
 use kit::app::{App, answer};
 use kit::caller::{self, Answer};
 use kit::net;
@@ -87,6 +89,23 @@ async fn only_get_without_a_body() {
     let answer = raw(&pod, &head("GET", b"/app-health/app/readyz", "Content-Length: 0\r\n")).await;
     assert_eq!(answer.status, 200);
     assert_eq!(app.seen().len(), 1);
+    pod.envoy.stop().await;
+}
+
+/// On the port of Envoy's metrics, a request whose body does not end would keep a connection to the admin
+/// interface.
+#[tokio::test]
+async fn a_scrape_has_no_body() {
+    let (_app, pod) = pod("stats-body").await;
+    let stats = SocketAddr::new(pod.ip, 15090);
+    for body in ["Content-Length: 5\r\n\r\nabcd", "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"] {
+        let request = format!("GET /stats/prometheus HTTP/1.1\r\nHost: a\r\n{body}");
+        let answer = caller::send(stats, request.as_bytes()).await;
+        assert_eq!(answer.status, 413, "{body}");
+    }
+    let answer = caller::send(stats, &head("GET", b"/stats/prometheus?usedonly", "")).await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.text().contains("envoy_server_live"), "{answer:?}");
     pod.envoy.stop().await;
 }
 
