@@ -204,16 +204,28 @@ fn large() -> String {
 }
 
 /// Reviews of Pods with long names, which the client chooses.
-#[test]
-fn one_client_writes_little_to_the_log() {
-    let webhook = Webhook::start("review-log", &[], &[]);
+/// Returns the log of a webhook after a review of a Pod with a long name and a thousand of Pods with a
+/// short one, all from 127.0.0.1.
+fn log_of_many_reviews(test: &str, flags: &[&str]) -> String {
+    let webhook = Webhook::start(test, flags, &[]);
     let mut client = webhook.call();
     let named = |name: &str| review("a").replace("\"name\":\"shop\"", &format!("\"name\":\"{name}\""));
     let long = named(&"x".repeat(1 << 20));
     for body in std::iter::once(&long).chain(std::iter::repeat_n(&named("evil"), 1000)) {
         assert_eq!(client.post(body).expect("an answer").status, 200);
     }
-    let log = webhook.log();
+    webhook.log()
+}
+
+#[test]
+fn one_client_writes_little_to_the_log() {
+    let log = log_of_many_reviews("review-log", &[]);
     assert!(log.contains("name=\"evil\""), "{log}");
     assert!(log.len() < 64 << 10, "{} bytes", log.len());
+}
+
+#[test]
+fn every_review_of_a_known_api_server_is_logged() {
+    let log = log_of_many_reviews("review-log-api-server", &["--api-server-address", "127.0.0.1"]);
+    assert_eq!(log.matches("name=\"evil\"").count(), 1000);
 }
