@@ -111,7 +111,7 @@ fn dashboards_are_complete() {
         let named = text.matches("\"datasource\":{").count();
         assert_eq!(text.matches("\"uid\":\"${datasource}\"").count(), named, "{name}: a fixed data source");
     }
-    assert_eq!(uids.len(), 3);
+    assert_eq!(uids.len(), 4);
 }
 
 /// Prometheus accepts the example, and both examples name the jobs and ports that exist.

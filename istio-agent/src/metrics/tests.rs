@@ -47,4 +47,20 @@ fn the_names_are_those_of_istios_agent() {
     // An expired certificate has a negative number.
     let name = "istio_agent_cert_expiry_seconds{resource_name=\"default\"} -";
     assert!(text.lines().any(|found| found.starts_with(name)), "{text}");
+    for metric in shown() {
+        let is_metric =
+            |line: &str| line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        assert!(text.lines().any(is_metric), "{metric}:\n{text}");
+    }
+}
+
+/// Returns the names of Istio's agent in the alerts and in the dashboard.
+fn shown() -> Vec<&'static str> {
+    let alerts = include_str!("../../../envoy-config/monitoring/rules.yaml");
+    let dashboard = include_str!("../../../envoy-config/monitoring/dashboards/mesh.json");
+    let words = |text: &'static str| text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    let shown: Vec<&str> =
+        words(alerts).chain(words(dashboard)).filter(|word| word.starts_with("istio_agent_")).collect();
+    assert!(shown.len() > 20, "{shown:?}");
+    shown
 }
