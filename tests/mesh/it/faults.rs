@@ -1,6 +1,9 @@
 //! What Pods with either agent do when a part of the mesh fails. Both are called during each fault, by
 //! one client, and a line says what it saw. Where a fault concerns the whole node, no other test runs beside it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use kit::terminal::say;
 use kubernetes_tests::node::{Namespace, address, condition, container, http_get};
 use mesh_tests::sidecar::{self, Program};
@@ -81,6 +84,34 @@ fn the_sidecar_restarts_with_a_full_disk() {
     );
 }
 
+/// Files in memory take the room of the container. With control groups of version 1 the kernel kills Envoy, which is
+/// the largest process; with version 2, kubelet lets it kill all processes of the container.
+#[test]
+#[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
+fn the_memory_limit_is_reached() {
+    let scenario = Scenario::of_pods(Mesh::shared(), "", |pod| {
+        let annotations = &mut pod["metadata"]["annotations"];
+        annotations["sidecar.istio.io/proxyMemory"] = "40Mi".into();
+        annotations["sidecar.istio.io/proxyMemoryLimit"] = "192Mi".into();
+    });
+    let namespace = &scenario.namespace;
+    for (name, _) in PODS {
+        let envoy = scenario.process(name, Program::Envoy).expect("Envoy runs");
+        let filler = "/etc/istio/proxy/filler";
+        let fill = format!(
+            "while kill -0 {}; do head -c 1048576 /dev/zero >>{filler}; done; rm {filler}",
+            sidecar::in_container(envoy)
+        );
+        // The command ends early with the container.
+        let fill = ["exec", "-n", &namespace.name, name, "-c", "istio-proxy", "--", "sh", "-c", &fill];
+        namespace.node.cluster.kubectl(&fill, "");
+        scenario.until_replaced(name, Program::Envoy, envoy);
+    }
+    let ends_together = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+    let ours = scenario.recovered("ours", u64::from(ends_together));
+    print("the memory limit is reached", &[scenario.recovered("stock", 1), ours]);
+}
+
 /// Our agent replaces an Envoy that answers nothing.
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
@@ -115,6 +146,7 @@ fn alone_faults_of_the_node() {
     let mesh = Mesh::shared();
     the_sidecar_restarts_without_dns(mesh);
     the_sidecar_restarts_while_istiod_is_unavailable(mesh);
+    the_root_is_rotated(mesh);
     the_api_server_restarts_and_certificates_are_renewed(mesh);
 }
 
@@ -199,6 +231,41 @@ fn the_sidecar_restarts_while_istiod_is_unavailable(mesh: &Mesh) {
         "the sidecar restarts while istiod is unavailable",
         &[("stock", restarts, away.and(&back)), (ours.0, ours.1, later)],
     );
+}
+
+/// istiod replaces its self-signed root certificate, and signs the certificates of Pods with the new one.
+fn the_root_is_rotated(mesh: &Mesh) {
+    let scenario = Scenario::start(mesh, "SECRET_TTL: 60s");
+    let before = PODS.map(|(name, _)| scenario.root_certificates(name));
+    let set = |settings: [&str; 3]| {
+        let cluster = &mesh.node.cluster;
+        cluster.kubectl_ok(&[&["set", "env", "-n", SYSTEM, "deployment/istiod"], &settings[..]].concat(), "");
+        cluster.kubectl_ok(&["rollout", "status", "-n", SYSTEM, "deployment/istiod"], "");
+    };
+    set([
+        "CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL=10s",
+        "CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE=100",
+        "CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR=false",
+    ]);
+    let rotating = Undo(|| {
+        set([
+            "CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL-",
+            "CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE-",
+            "CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR-",
+        ]);
+    });
+    for ((name, _), before) in PODS.iter().zip(&before) {
+        mesh.node.until(&format!("{name} has another root certificate"), || {
+            let now = scenario.root_certificates(name);
+            !now.is_empty() && now.is_disjoint(before)
+        });
+    }
+    let rows = PODS.map(|(name, _)| scenario.recovered(name, 0));
+    drop(rotating);
+    print("the root certificate is rotated", &rows);
+    for (name, _, calls) in rows {
+        assert_eq!(calls.failed, 0, "{name}: {calls:?}");
+    }
 }
 
 /// Returns how long istiod is unavailable after the restart, at least.
@@ -288,6 +355,16 @@ impl<'a> Scenario<'a> {
         self.mesh.node.until(&format!("another {program:?} of {pod} runs"), || {
             self.process(pod, program).is_some_and(|process| process != before)
         });
+    }
+
+    /// Returns the serial numbers of the CA certificates that the Envoy of a Pod uses.
+    fn root_certificates(&self, pod: &str) -> BTreeSet<String> {
+        let command = ["exec", pod, "-c", "istio-proxy", "--", "pilot-agent", "request", "GET", "certs"];
+        let text = self.namespace.kubectl_ok(&command, "");
+        let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let all = answer["certificates"].as_array().into_iter().flatten();
+        let roots = all.flat_map(|certificate| certificate["ca_cert"].as_array().into_iter().flatten());
+        roots.filter_map(|root| root["serial_number"].as_str()).map(str::to_owned).collect()
     }
 
     fn process(&self, pod: &str, program: Program) -> Option<Pid> {

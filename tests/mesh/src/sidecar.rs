@@ -30,3 +30,14 @@ pub fn process(pod: &str, namespace: &str, program: Program) -> Option<Pid> {
     };
     fs::read_dir("/proc").expect("/proc is mounted").flatten().find_map(of_pod)
 }
+
+/// Returns the number of a process in the PID namespace of its container.
+///
+/// # Panics
+/// If it does not run.
+pub fn in_container(process: Pid) -> Pid {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).expect("a line of the kernel");
+    let number = numbers.split_whitespace().last().expect("a number");
+    Pid::from_raw(number.parse().expect("a number"))
+}
