@@ -72,7 +72,7 @@ fn rows(measured: &[Vec<[f64; 2]>]) -> Vec<Row> {
             match route {
                 Route::Direct => {}
                 Route::Agent => rows.push(row.at_most(bar)),
-                Route::PilotAgent => rows.push(row),
+                Route::Relay | Route::PilotAgent => rows.push(row),
             }
         }
     }

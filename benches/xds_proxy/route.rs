@@ -9,9 +9,11 @@ use kit::sidecar::{Builder, Sidecar};
 use kit::vm::documents::{GROUP, NAMESPACE};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::vm::push_server::PushServer;
-use kit::{net, wait};
+use kit::{envoy, net, wait};
 use serde_json::json;
 use tokio::time::{Duration, sleep};
+
+use crate::relay;
 
 /// Pause between two looks at the control plane.
 const PACE: Duration = Duration::from_micros(200);
@@ -19,16 +21,18 @@ const PACE: Duration = Duration::from_micros(200);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Direct,
+    Relay,
     Agent,
     PilotAgent,
 }
 
 impl Route {
-    pub(crate) const ALL: [Self; 3] = [Self::Direct, Self::Agent, Self::PilotAgent];
+    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Relay, Self::Agent, Self::PilotAgent];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
+            Self::Relay => "a relay of bytes",
             Self::Agent => "agent",
             Self::PilotAgent => "pilot-agent",
         }
@@ -49,7 +53,7 @@ impl Proxy {
         }
     }
 
-    fn socket(&self) -> PathBuf {
+    fn xds_socket(&self) -> PathBuf {
         match self {
             Self::Agent(sidecar) => sidecar.folder.join("state/xds.sock"),
             Self::PilotAgent(agent) => agent.xds_socket.clone(),
@@ -60,8 +64,9 @@ impl Proxy {
 /// A control plane, a route, and a client without a stream.
 pub(crate) struct Link {
     pub(crate) server: PushServer,
-    /// `None` for the direct route.
     pub(crate) proxy: Option<Proxy>,
+    /// Where the client connects; `None` for the direct route.
+    socket: Option<PathBuf>,
 }
 
 impl Link {
@@ -69,24 +74,31 @@ impl Link {
     pub(crate) async fn start(name: &str, route: Route) -> Self {
         let server = PushServer::listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await;
         let proxy = match route {
-            Route::Direct => None,
+            Route::Direct | Route::Relay => None,
             Route::Agent => Some(Proxy::Agent(agent(name, server.address))),
             Route::PilotAgent => {
                 let agent = PilotAgent::start(net::loopback(), &json!({}), Some(server.address)).await;
                 Some(Proxy::PilotAgent(agent))
             }
         };
-        if let Some(proxy) = &proxy {
-            let socket = proxy.socket();
+        let socket = match (route, &proxy) {
+            (Route::Relay, _) => {
+                let socket = envoy::folder(&format!("{name}-relay")).join("xds.sock");
+                relay::start(&socket, server.address).expect("a new folder");
+                Some(socket)
+            }
+            (_, proxy) => proxy.as_ref().map(Proxy::xds_socket),
+        };
+        if let Some(socket) = &socket {
             wait::until("the socket for Envoy exists", async || socket.exists()).await;
         }
-        Self { server, proxy }
+        Self { server, proxy, socket }
     }
 
     /// Opens the stream of a client, which subscribes to these resources.
     pub(crate) async fn open(&self, type_url: &str, names: &[&str]) -> EnvoyStream {
-        match &self.proxy {
-            Some(proxy) => EnvoyStream::open(&proxy.socket(), type_url, names).await,
+        match &self.socket {
+            Some(socket) => EnvoyStream::open(socket, type_url, names).await,
             None => EnvoyStream::open_tcp(self.server.address, type_url, names).await,
         }
     }
