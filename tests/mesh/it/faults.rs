@@ -361,7 +361,9 @@ impl<'a> Scenario<'a> {
     fn root_certificates(&self, pod: &str) -> BTreeSet<String> {
         let command = ["exec", pod, "-c", "istio-proxy", "--", "pilot-agent", "request", "GET", "certs"];
         let text = self.namespace.kubectl_ok(&command, "");
-        let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        // Istio's agent writes its log there too.
+        let json = text.find('{').map_or("", |begin| &text[begin..]);
+        let answer: Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {text}"));
         let all = answer["certificates"].as_array().into_iter().flatten();
         let roots = all.flat_map(|certificate| certificate["ca_cert"].as_array().into_iter().flatten());
         roots.filter_map(|root| root["serial_number"].as_str()).map(str::to_owned).collect()
