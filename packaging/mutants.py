@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ACCEPTED = ROOT / "packaging/mutants-accepted.toml"
 # At a fixed path, so that cargo builds only what has changed since the last run.
 TREE = ROOT / "target/mutants/tree"
+# Seconds after which a test is taken for one that does not end, which counts as noticed: more than any test needs
+# on a busy machine.
+TIMEOUT = 60
 # Percentage of mutants that a test must notice.
 BAR = 90
 
@@ -75,7 +78,8 @@ def run(program, crate, options):
     """Runs cargo-mutants and returns its outcomes as pairs of a mutant's name and what became of it."""
     output = ROOT / "target/mutants" / crate
     command = [program, "mutants", "--in-place", f"--dir={TREE}", f"--package={crate}", *CRATES[crate]]
-    command += [f"--output={output}", "--colors=never", "--cargo-arg=--lib", *options]
+    command += [f"--output={output}", "--colors=never", f"--minimum-test-timeout={TIMEOUT}"]
+    command += ["--cargo-arg=--lib", *options]
     # The same random cases in each run; line numbers of panics are not needed.
     environment = {**os.environ, "PROPTEST_RNG_SEED": "1", "CARGO_PROFILE_DEV_DEBUG": "0"}
     ended = subprocess.run(command, cwd=TREE, env=environment)
