@@ -141,6 +141,10 @@ async fn every_metric_and_label_is_exported() {
 
     for Expression { origin, text } in &expressions {
         let metrics = series_of(text);
+        // All metrics have the names of Istio's: a test of `istio-agent` knows them.
+        if metrics.is_empty() {
+            continue;
+        }
         for label in grouping_labels(text) {
             let has_label = |series: &Series| found[&series.metric].contains_key(&label);
             let is_known = TARGET_LABELS.contains(&label.as_str()) || metrics.iter().any(has_label);
