@@ -4,7 +4,7 @@ use std::time::Duration;
 use probe::Reason;
 use proptest::prelude::*;
 
-use super::{Decision, ProbeMatch, ProbeRequest, find_probe, parse_status, reject};
+use super::{CalloutSize, Decision, ProbeMatch, ProbeRequest, find_probe, parse_status, reject};
 use crate::attributes::Attribute;
 use crate::attributes::tests::Table;
 use crate::config::Config;
@@ -289,6 +289,34 @@ fn redirects_become_callouts_with_the_remaining_timeout() {
         let expected =
             expected.map(|(cluster, path, to, left)| (cluster, path.to_owned(), to.to_owned(), left));
         assert_eq!(found, expected, "{location} {elapsed:?}");
+    }
+}
+
+/// The response to a redirect may be a local reply of Envoy, whose text is the body, or `grpc-message` if the
+/// request had a `content-type` of gRPC. The application may send the same texts with other statuses.
+#[test]
+fn local_replies_to_a_redirect() {
+    let config = config();
+    let text = "upstream request timeout";
+    let application = |status| Decision::LocalReply { status, reason: Reason::Application };
+    for (status, message, body, expected) in [
+        ("503", None, Some(text), reply(Reason::Timeout)),
+        ("503", None, None, application(503)),
+        ("500", None, Some(text), application(500)),
+        ("200", Some(text), None, reply(Reason::Timeout)),
+        ("200", None, Some(text), reply(Reason::Ok)),
+        ("201", Some(text), None, Decision::LocalReply { status: 201, reason: Reason::Ok }),
+    ] {
+        let mut request = request(&config, HTTP);
+        request.first_request(&Table::new([]));
+        let redirect = Table { elapsed: Some(Duration::ZERO), ..route(302, Some("/b"), "", b"") };
+        assert!(matches!(request.on_response(&redirect), Decision::Callout(_)));
+        let mut table = Table::new([(Attribute::CalloutHeader(":status"), status)]);
+        table.values.extend(message.map(|text| (Attribute::CalloutHeader("grpc-message"), text.into())));
+        let length = body.map_or(0, str::len);
+        table.values.extend(body.map(|text| (Attribute::CalloutBody(length), text.into())));
+        let size = CalloutSize { headers: 1, body: length, trailers: 0 };
+        assert_eq!(request.on_callout_response(size, &table), expected, "{status} {message:?} {body:?}");
     }
 }
 

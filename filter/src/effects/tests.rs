@@ -27,6 +27,8 @@ struct FakeEnvoy {
     table: Table,
     failing: Option<(&'static str, Reason)>,
     calls: Vec<String>,
+    /// In nanoseconds.
+    now: u64,
 }
 
 impl FakeEnvoy {
@@ -95,7 +97,7 @@ impl Host for FakeEnvoy {
     }
 
     fn now(&self) -> u64 {
-        0
+        self.now
     }
 }
 
@@ -116,7 +118,7 @@ impl Exchange {
             (Attribute::RequestHeader(":method"), "GET"),
             (Attribute::SourceAddress, client),
         ]);
-        let envoy = FakeEnvoy { table, failing, calls: Vec::new() };
+        let envoy = FakeEnvoy { table, failing, calls: Vec::new(), now: 0 };
         let mut exchange = Self { stream: Stream::default(), envoy, recorder: Recorder::default() };
         let Self { stream, envoy, recorder } = &mut exchange;
         let status =
@@ -147,6 +149,12 @@ fn refused_hook_calls_leave_the_log_to_probes() {
         "{:?}",
         envoy.calls
     );
+    // The next line that is written says how many were not.
+    envoy.calls.clear();
+    envoy.now = 3600 * 1_000_000_000;
+    recorder.refuse_hook(hook, b"10.0.0.2:1", envoy);
+    let lines: Vec<_> = envoy.calls.iter().filter(|call| call.starts_with("Warn ")).collect();
+    assert!(lines.len() == 2 && lines[0].contains("91 lines"), "{lines:?}");
 }
 
 #[test]
