@@ -22,11 +22,12 @@ pub enum Target {
     Sidecar,
 }
 
-/// The form of the filter in the sidecar.
+/// What answers probes in the sidecar: a form of the filter, or the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     Native,
     Wasm,
+    Agent,
 }
 
 impl Form {
@@ -34,6 +35,7 @@ impl Form {
         match self {
             Self::Native => "native",
             Self::Wasm => "wasm",
+            Self::Agent => "agent",
         }
     }
 }
@@ -53,7 +55,8 @@ pub struct AttackArguments {
     /// Length of each attack
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// The form of the filter; by default the native one, and wasm for the attacks that reach the filter
+    /// What answers probes; by default the native form of the filter, then the agent, and wasm for the attacks
+    /// that reach the filter
     #[arg(long, value_enum)]
     form: Option<Form>,
 }
@@ -88,7 +91,9 @@ pub async fn attack(arguments: AttackArguments) -> Result<bool, String> {
     if wants(Target::Sidecar) {
         let forms = match form {
             Some(form) => vec![(form, Extent::All)],
-            None => vec![(Form::Native, Extent::All), (Form::Wasm, Extent::Filter)],
+            None => {
+                vec![(Form::Native, Extent::All), (Form::Agent, Extent::All), (Form::Wasm, Extent::Filter)]
+            }
         };
         for (form, extent) in forms {
             attacks::sidecar::run(form.name(), extent, strength, phases, &mut done).await;

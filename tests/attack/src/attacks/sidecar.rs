@@ -1,5 +1,5 @@
 //! Clients of the ports of a sidecar that take connections, probes, hooks or scrapes from kubelet and
-//! scrapers, in both forms of the filter.
+//! scrapers, in each form of what answers probes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -90,8 +90,9 @@ impl Pod {
         let target = metrics.port().to_string();
         let http = |app: &CountedApp| json!({"httpGet": {"port": app.port()}});
         let table = json!({FAST: http(&fast), SLOW: http(&slow), FAILING: http(&failing), HOOK: http(&hook)});
-        let args = ["--filter", form, "--metrics-target", &target];
-        let sidecar = as_shipped(builder, node, &table.to_string()).args(&args).start_plain();
+        let form = if form == "agent" { ["--probes", "agent"] } else { ["--filter", form] };
+        let builder = as_shipped(builder, node, &table.to_string()).args(&form);
+        let sidecar = builder.args(&["--metrics-target", &target]).start_plain();
         sidecar.until(200, "ready").await;
         let pid = |pid: nix::unistd::Pid| pid.as_raw().unsigned_abs();
         let processes = vec![("agent", pid(sidecar.pid())), ("Envoy", pid(sidecar.envoy_pid()))];
@@ -213,7 +214,7 @@ pub(crate) fn as_shipped(builder: Builder, node: IpAddr, table: &str) -> Builder
         .env("APP_HEALTH_LIVE", "true")
 }
 
-/// Attacks a Pod whose Envoy has this form of the filter in all ways, one after the other.
+/// Attacks a Pod in which this form answers probes in all ways, one after the other.
 pub async fn run(
     form: &str,
     extent: Extent,
