@@ -54,3 +54,6 @@ fn bytes_of_annotations(pod: &Value) -> usize {
     let annotations = annotations.and_then(Value::as_object).into_iter().flatten();
     annotations.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum()
 }
+
+#[cfg(test)]
+mod tests;

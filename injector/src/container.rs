@@ -93,3 +93,6 @@ impl<'a> Container<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
