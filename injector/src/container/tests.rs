@@ -30,3 +30,12 @@ fn containers_have_a_role_and_may_have_to_end() {
     ];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn ports_are_found_by_number_and_name() {
+    let spec = json!({"containers": [{"name": "app", "ports": [{"name": "http", "containerPort": 8080}]}]});
+    let [container] = &Container::all(&spec, |_| false)[..] else { panic!("one container") };
+    assert_eq!(container.port_number(&json!(9000)), Some(9000));
+    assert_eq!(container.port_number(&json!("http")), Some(8080));
+    assert_eq!(container.port_number(&json!("grpc")), None);
+}
