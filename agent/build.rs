@@ -28,8 +28,8 @@ fn static_unwinder(out: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// One copy of functions with the same machine code takes 1 % of the file and of its memory away. Nothing
-/// compares the addresses of functions. Only where rustc links with LLD, which can do so.
+/// Functions with the same machine code are linked once, which makes the file 0.8 % smaller. Nothing in it may
+/// depend on functions having different addresses. Only for the target for which rustc uses LLD, which can do so.
 fn merge_equal_functions() {
     let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
     if is("PROFILE", "release") && is("TARGET", "x86_64-unknown-linux-gnu") {

@@ -36,7 +36,8 @@ type Failure = Box<dyn Error + Send + Sync>;
 const NOTES: &str = "\
 the agent for virtual machines as it is shipped, pilot-agent as built for Istio's releases; plaintext to the control plane
 push: a new version of the 100 endpoints of a cluster, from the control plane's send until a client has read the whole response;
-  one at a time, in turn directly, through a relay that copies bytes, through the agent and through pilot-agent; added: median over the rounds of the difference
+  one at a time, in turn directly, through a relay that copies bytes, the agent and pilot-agent;
+  added: median over the rounds of the difference
 memory: 10,000 endpoints in 100 clusters, without Envoy; peak: from before a response of 16 MiB until its acknowledgement
 replay: from the accepted connection until the control plane has received all subscriptions
 start: from the start of the agent, with a real Envoy, to the first 200 of /healthz/ready";

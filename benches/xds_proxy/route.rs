@@ -64,6 +64,7 @@ impl Proxy {
 /// A control plane, a route, and a client without a stream.
 pub(crate) struct Link {
     pub(crate) server: PushServer,
+    /// `None` for the direct route and for the relay, which is a part of this process.
     pub(crate) proxy: Option<Proxy>,
     /// Where the client connects; `None` for the direct route.
     socket: Option<PathBuf>,

@@ -203,9 +203,8 @@ fn large() -> String {
     large.to_string()
 }
 
-/// Reviews of Pods with long names, which the client chooses.
 /// Returns the log of a webhook after a review of a Pod with a long name and a thousand of Pods with a
-/// short one, all from 127.0.0.1.
+/// short one, all from 127.0.0.1. The client chooses the names.
 fn log_of_many_reviews(test: &str, flags: &[&str]) -> String {
     let webhook = Webhook::start(test, flags, &[]);
     let mut client = webhook.call();
