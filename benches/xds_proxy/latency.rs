@@ -66,15 +66,27 @@ fn rows(measured: &[Vec<[f64; 2]>]) -> Vec<Row> {
         for (number, route) in Route::ALL.into_iter().enumerate() {
             let times: Vec<f64> = measured.iter().map(|round| round[number][index]).collect();
             rows.push(Row::new(format!("push, {}, {name}", route.name()), median(&times), "ms"));
-            let added: Vec<f64> =
-                measured.iter().map(|round| round[number][index] - round[0][index]).collect();
-            let row = Row::new(format!("push, added by {}, {name}", route.name()), median(&added), "ms");
+            let row = Row::new(
+                format!("push, added by {}, {name}", route.name()),
+                added(measured, route, index),
+                "ms",
+            );
             match route {
                 Route::Direct => {}
                 Route::Agent => rows.push(row.at_most(bar)),
                 Route::Relay | Route::PilotAgent => rows.push(row),
             }
         }
+        let ratio = added(measured, Route::Agent, index) / added(measured, Route::PilotAgent, index);
+        let row = Row::new(format!("push, added by agent / by pilot-agent, {name}"), ratio, "ratio");
+        rows.push(if index == 0 { row.at_most(0.5) } else { row });
     }
     rows
+}
+
+/// Returns the median over the rounds of what a route takes longer than the direct one, in milliseconds.
+fn added(measured: &[Vec<[f64; 2]>], route: Route, index: usize) -> f64 {
+    let number = Route::ALL.iter().position(|other| *other == route).unwrap_or_default();
+    let added: Vec<f64> = measured.iter().map(|round| round[number][index] - round[0][index]).collect();
+    median(&added)
 }

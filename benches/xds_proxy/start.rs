@@ -7,6 +7,7 @@ use kit::quiet_rounds::QuietRounds;
 use kit::report::{Row, median, quantile};
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::push_server::PushServer;
+use kit::vm::stored_xds;
 use kit::vm::xds_resources::{assignments, clusters};
 use kit::wait;
 use nix::sys::signal::Signal;
@@ -47,11 +48,7 @@ async fn round() -> Result<(f64, f64), Failure> {
     let address = server.address.to_string();
     let (sidecar, served) = start(Builder::new(NAME), &address).await;
     let (ip, cache) = (sidecar.ip, stored(&sidecar.folder));
-    wait::until("the endpoints are stored", async || {
-        let stored = std::fs::read(&cache).unwrap_or_default();
-        String::from_utf8_lossy(&stored).contains("10.0.99.99")
-    })
-    .await;
+    wait::until("the endpoints are stored", async || stored_xds::text(&cache).contains("10.0.99.99")).await;
     stop(sidecar).await;
     drop(server);
     let (sidecar, cached) = start(Builder::again(NAME, ip), &address).await;

@@ -1,13 +1,12 @@
 //! A body of messages from a queue, which detects whether the peer reads it.
 //!
 //! HTTP/2 takes a whole data frame from the body as soon as the peer's flow-control window has room
-//! for one byte, and polls for the next frame before it checks the window again. Each message is
-//! therefore split so that its last frame is a single byte: while that byte is waiting, the peer
-//! has not made room for the bytes before it.
+//! for one byte, and may keep it for as long as the peer makes no more room. It drops the bytes of a
+//! frame once they are written to the connection, which [`Flow`] observes.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,8 +23,6 @@ use super::HEADER_LENGTH;
 const FRAME_SIZE: usize = 16 << 10;
 /// Initial size in bytes of the buffer that a message is encoded to.
 const BUFFER: usize = 512;
-/// Value of [`Flow`] if no frame is waiting.
-const IDLE: u64 = u64::MAX;
 
 /// A message with its header, in parts.
 pub type Parts = [Bytes; 3];
@@ -52,16 +49,24 @@ fn header(length: usize) -> [u8; HEADER_LENGTH] {
     [0, a, b, c, d]
 }
 
-/// Records since when a frame has been waiting to be sent.
+/// Records for how long data has been waiting to be written to the connection.
 #[derive(Clone, Debug)]
 pub struct Flow {
     start: Instant,
-    since: Arc<AtomicU64>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Bytes of messages that the body has received and the connection has not accepted.
+    bytes: AtomicUsize,
+    /// Milliseconds from the start until there were such bytes, or until the last frame was written.
+    since: AtomicU64,
 }
 
 impl Default for Flow {
     fn default() -> Self {
-        Self { start: Instant::now(), since: Arc::new(AtomicU64::new(IDLE)) }
+        Self { start: Instant::now(), waiting: Arc::default() }
     }
 }
 
@@ -69,19 +74,42 @@ impl Flow {
     /// Returns for how long the peer has not read the data that was sent; `None` if nothing is
     /// waiting.
     pub fn blocked(&self) -> Option<Duration> {
-        match self.since.load(Ordering::Relaxed) {
-            IDLE => None,
-            since => Some(self.start.elapsed().saturating_sub(Duration::from_millis(since))),
-        }
+        let since = Duration::from_millis(self.waiting.since.load(Ordering::Acquire));
+        let is_waiting = self.waiting.bytes.load(Ordering::Acquire) > 0;
+        is_waiting.then(|| self.start.elapsed().saturating_sub(since))
     }
 
-    fn mark_idle(&self) {
-        self.since.store(IDLE, Ordering::Relaxed);
+    fn restart(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.waiting.since.store(now, Ordering::Release);
     }
 
-    fn mark_waiting(&self) {
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(IDLE - 1);
-        self.since.store(now, Ordering::Relaxed);
+    fn received(&self, bytes: usize) {
+        self.restart();
+        self.waiting.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    fn written(&self, bytes: usize) {
+        self.restart();
+        self.waiting.bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+/// The bytes of a frame, which are dropped when the frame is written.
+struct FrameBytes {
+    bytes: Bytes,
+    flow: Flow,
+}
+
+impl AsRef<[u8]> for FrameBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for FrameBytes {
+    fn drop(&mut self) {
+        self.flow.written(self.bytes.len());
     }
 }
 
@@ -107,17 +135,36 @@ impl<M, E> MessageBody<M, E> {
         Self { flow, status: Some(Status::ok("")), ..Self::of_request(messages, encode) }
     }
 
-    /// Splits off the next frame; `None` if the current message is sent.
-    fn next_frame(&mut self) -> Option<Frame<Bytes>> {
-        let is_last = self.unsent.len() == 1;
-        let part = self.unsent.last_mut()?;
-        let length = if is_last { (part.len() - 1).clamp(1, FRAME_SIZE) } else { part.len().min(FRAME_SIZE) };
-        let frame = Frame::data(part.split_to(length));
+    fn begin(&mut self, parts: Parts) {
+        self.flow.received(parts.iter().map(Bytes::len).sum());
+        self.unsent = parts.into_iter().rev().filter(|part| !part.is_empty()).collect();
+    }
+
+    /// Splits off the bytes of the next frame; `None` if there are none left of the current message.
+    /// A message that fits into a frame is sent in one, since the connection may be written for each
+    /// frame. Only parts that are smaller than a frame are copied.
+    fn next_frame(&mut self) -> Option<Bytes> {
+        let length = self.unsent.iter().map(Bytes::len).sum::<usize>().min(FRAME_SIZE);
+        let mut bytes = self.take(length)?;
+        if bytes.len() < length {
+            let mut frame = BytesMut::with_capacity(length);
+            frame.extend_from_slice(&bytes);
+            while let Some(part) = self.take(length - frame.len()) {
+                frame.extend_from_slice(&part);
+            }
+            bytes = frame.freeze();
+        }
+        Some(Bytes::from_owner(FrameBytes { bytes, flow: self.flow.clone() }))
+    }
+
+    /// Splits off at most `limit` bytes of the first unsent part; `None` if that would be nothing.
+    fn take(&mut self, limit: usize) -> Option<Bytes> {
+        let part = self.unsent.last_mut().filter(|_| limit > 0)?;
+        let taken = part.split_to(part.len().min(limit));
         if part.is_empty() {
             self.unsent.pop();
         }
-        self.flow.mark_waiting();
-        Some(frame)
+        Some(taken)
     }
 }
 
@@ -131,13 +178,12 @@ impl<M, E: FnMut(M) -> Parts + Unpin> Body for MessageBody<M, E> {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         loop {
             if let Some(frame) = self.next_frame() {
-                return Poll::Ready(Some(Ok(frame)));
+                return Poll::Ready(Some(Ok(Frame::data(frame))));
             }
-            self.flow.mark_idle();
             match ready!(self.messages.poll_recv(context)) {
                 Some(Ok(message)) => {
                     let parts = (self.encode)(message);
-                    self.unsent = parts.into_iter().rev().filter(|part| !part.is_empty()).collect();
+                    self.begin(parts);
                 }
                 Some(Err(status)) => {
                     self.messages.close();
