@@ -56,7 +56,8 @@ async fn poll_admin(state: &AgentState, url: HttpUrl, mut intervals: AdminInterv
         };
         let in_silence = state.with_readiness(|ready| ready.silence().has_begun());
         let pause = intervals.pause(failure, in_silence, state.now());
-        if request == AdminRequest::ServerInfo && silent != failure.is_some() {
+        let is_periodic = matches!(request, AdminRequest::ServerInfo | AdminRequest::State);
+        if is_periodic && silent != failure.is_some() {
             silent = !silent;
             match failure {
                 Some(failure) => warn!(?failure, "envoy admin request failed, readiness unchanged"),

@@ -2,20 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serving::watched::Watched;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-/// How often files are read. Their content is compared, so that no change of a link or a directory is missed.
-const INTERVAL: Duration = Duration::from_secs(2);
-
 /// What files contain; `None` until it could be used.
 pub(crate) type Content<T> = watch::Receiver<Option<Arc<T>>>;
 
-/// Reads files now and from time to time, in a task. Content that cannot be used changes nothing. `name` is that
-/// of the content in the log. Must be called in a runtime.
+/// Reads files now and every 5 seconds, in a task, and compares their content, so that no change of a link or a
+/// directory is missed. Content that cannot be used changes nothing. `name` is that of the content in the log. Must
+/// be called in a runtime.
 pub(crate) fn follow<C, T>(
     name: String,
     read: impl Fn() -> Result<C, String> + Send + 'static,
@@ -29,7 +26,7 @@ where
         Some(content) => parse(content),
         None => Err("not read yet".to_owned()),
     };
-    let mut files = Watched::new(None, move || read().map(Some), parse).every(INTERVAL);
+    let mut files = Watched::new(None, move || read().map(Some), parse);
     let (sender, content) = watch::channel(None);
     let publish = move |found: Result<T, String>| match found {
         Ok(found) => match sender.send_replace(Some(Arc::new(found))) {

@@ -62,12 +62,15 @@ pub enum AdminRequest {
     /// `/stats`, limited to the statistics in [`ReadinessStats`].
     Stats,
     ServerInfo,
+    /// `/ready` of a child process whose `/server_info` is known: its version cannot change, and the agent
+    /// observes its exit.
+    State,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is the response to the request of the same name")]
 pub enum AdminResponse {
-    Ready(ServerState),
+    /// Response to [`AdminRequest::Ready`] and [`AdminRequest::State`].
+    State(ServerState),
     Stats(ReadinessStats),
     ServerInfo(ServerInfo),
 }
@@ -86,7 +89,7 @@ impl AdminRequest {
     /// over xDS.
     pub fn path(self) -> &'static str {
         match self {
-            Self::Ready => "/ready",
+            Self::Ready | Self::State => "/ready",
             Self::Stats => concat!(
                 "/stats?filter=%5E(cluster_manager%5C.cds%5C.update_(success%7Crejected)",
                 "%7Clistener_manager%5C.(lds%5C.update_(success%7Crejected)%7Cworkers_started))%24"
@@ -97,7 +100,7 @@ impl AdminRequest {
 
     pub fn limit(self) -> usize {
         match self {
-            Self::Ready => 4 * 1024,
+            Self::Ready | Self::State => 4 * 1024,
             Self::Stats => 1024 * 1024,
             // The response has 124 KB in Envoy 1.40, because its node lists every extension.
             Self::ServerInfo => 1024 * 1024,
@@ -107,12 +110,13 @@ impl AdminRequest {
     /// Parses a response, or fails if it does not come from Envoy. `/ready` reports its state with
     /// status 503 too; the other requests accept only 200.
     pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminResponse, RequestFailure> {
-        if status != 200 && !(self == Self::Ready && status == 503) {
+        let reports_state = matches!(self, Self::Ready | Self::State);
+        if status != 200 && !(reports_state && status == 503) {
             return Err(RequestFailure::BadStatus);
         }
         let body = std::str::from_utf8(body).map_err(|_| RequestFailure::BadBody)?;
         let response = match self {
-            Self::Ready => ServerState::parse(body.trim()).map(AdminResponse::Ready),
+            Self::Ready | Self::State => ServerState::parse(body.trim()).map(AdminResponse::State),
             Self::Stats => stats(body).map(AdminResponse::Stats),
             Self::ServerInfo => server_info(body).map(AdminResponse::ServerInfo),
         };

@@ -113,7 +113,7 @@ impl Readiness {
     }
 
     pub fn next_admin_request(&self) -> AdminRequest {
-        self.envoy.next_admin_request()
+        self.envoy.next_admin_request(self.policy.child)
     }
 
     /// Returns true if readiness waits for the probe listener.
@@ -208,7 +208,7 @@ impl Readiness {
                 self.envoy.silence.admin(true);
                 self.accepted(Channel::Admin);
                 match response {
-                    AdminResponse::Ready(state) => self.envoy.state(state),
+                    AdminResponse::State(state) => self.envoy.state(state),
                     AdminResponse::Stats(stats) => self.envoy.stats(stats, self.policy.dynamic),
                     AdminResponse::ServerInfo(info) => self.server_info(info, now),
                 }

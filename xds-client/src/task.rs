@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use serving::grpc::{self, Messages, Parts};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
@@ -71,7 +72,7 @@ pub(super) struct ClientTask {
     /// When Envoy must have read the first message of `to_envoy`.
     read_by: Option<Instant>,
     upstream: UpstreamHandle,
-    to_upstream: VecDeque<Bytes>,
+    to_upstream: VecDeque<Parts>,
     /// When the control plane must have accepted the first message of `to_upstream`.
     accept_by: Option<Instant>,
     /// True if the client's half of the upstream stream ends after `to_upstream`.
@@ -177,7 +178,7 @@ impl ClientTask {
             }
             permit = reserve(upstream_requests), if !self.to_upstream.is_empty() => {
                 if let (Some(permit), Some(message)) = (permit, self.to_upstream.pop_front()) {
-                    permit.send(Ok(grpc::parts(message, Bytes::new())));
+                    permit.send(Ok(message));
                 }
                 self.accept_by = (!self.to_upstream.is_empty()).then(|| Instant::now() + ACCEPT_TIMEOUT);
                 self.half_close();
@@ -341,12 +342,19 @@ impl ClientTask {
                 self.half_close();
             }
             Effect::SendUpstream(message) => {
-                self.accept_by.get_or_insert_with(|| Instant::now() + ACCEPT_TIMEOUT);
-                self.to_upstream.push_back(message);
+                let queue = self.upstream.requests().filter(|_| self.to_upstream.is_empty());
+                if let Err(waiting) = try_send(queue, grpc::parts(message, Bytes::new())) {
+                    self.accept_by.get_or_insert_with(|| Instant::now() + ACCEPT_TIMEOUT);
+                    self.to_upstream.push_back(waiting);
+                }
             }
             Effect::SendEnvoy(message, suffix) => {
-                self.read_by.get_or_insert_with(|| Instant::now() + READ_TIMEOUT);
-                self.to_envoy.push_back(grpc::parts(message, suffix));
+                let queue = self.envoy.as_ref().map(|envoy| envoy.responses.clone());
+                let queue = queue.filter(|_| self.to_envoy.is_empty());
+                if let Err(waiting) = try_send(queue, grpc::parts(message, suffix)) {
+                    self.read_by.get_or_insert_with(|| Instant::now() + READ_TIMEOUT);
+                    self.to_envoy.push_back(waiting);
+                }
             }
             Effect::Own(resource) => {
                 let result = self.use_own(&resource);
@@ -402,6 +410,16 @@ async fn next_write(cache: &mut Option<CacheWriter>) -> (LastGood, Result<(), St
     match cache {
         Some(cache) => cache.finished().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Sends a message now, without another turn of the loop; returns it if there is no queue with room. A message to
+/// a queue without a receiver is lost, which the other direction of the stream reports.
+fn try_send(queue: Option<mpsc::Sender<Result<Parts, Status>>>, message: Parts) -> Result<(), Parts> {
+    let Some(queue) = queue else { return Err(message) };
+    match queue.try_send(Ok(message)) {
+        Err(TrySendError::Full(Ok(message))) => Err(message),
+        _ => Ok(()),
     }
 }
 

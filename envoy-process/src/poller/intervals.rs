@@ -15,13 +15,14 @@ const SLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// [`LONGEST_STATS_INTERVAL`].
 const FIRST_STATS_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST_STATS_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of `/server_info` for a ready Envoy, to detect a drain, another version or a restart.
-const SERVER_INFO_INTERVAL: Duration = Duration::from_secs(15);
-/// Interval of `/server_info` if the data path is not checked, so that nothing else detects an exit
+/// Interval of `/server_info`, or of `/ready` of a child process, for a ready Envoy: to detect a drain, another
+/// version or a restart.
+const STATE_INTERVAL: Duration = Duration::from_secs(15);
+/// The same if the data path is not checked, so that nothing else detects an exit
 /// of Envoy.
-const SERVER_INFO_ONLY_DETECTOR: Duration = Duration::from_secs(1);
-/// Interval of `/server_info` while the probe listener does not respond, to tell whether Envoy hangs.
-const SERVER_INFO_IN_SILENCE: Duration = Duration::from_secs(1);
+const STATE_ONLY_DETECTOR: Duration = Duration::from_secs(1);
+/// The same while the probe listener does not respond, to tell whether Envoy hangs.
+const STATE_IN_SILENCE: Duration = Duration::from_secs(1);
 const MAX_ADMIN_TIMEOUT: Duration = Duration::from_secs(30);
 const DATA_PATH_INTERVAL: Duration = Duration::from_secs(5);
 const DATA_PATH_FAILED_INTERVAL: Duration = Duration::from_secs(1);
@@ -81,18 +82,20 @@ impl AdminIntervals {
             Some(RequestFailure::Timeout) => (self.timeout * 2).min(MAX_ADMIN_TIMEOUT),
             _ => self.first_timeout,
         };
-        match self.stage {
-            Some((AdminRequest::Stats, ..)) => {
+        let Some((request, _, since)) = self.stage else { return FAST_INTERVAL };
+        match request {
+            AdminRequest::Ready => pending_interval(now.saturating_sub(since)),
+            AdminRequest::Stats => {
                 let pause = self.stats_interval;
                 self.stats_interval = (pause * 2).min(LONGEST_STATS_INTERVAL);
                 pause
             }
-            Some((AdminRequest::ServerInfo, ..)) if failure == Some(RequestFailure::Refused) => REFUSED_PAUSE,
-            Some((AdminRequest::ServerInfo, ..)) if self.only_exit_detector => SERVER_INFO_ONLY_DETECTOR,
-            Some((AdminRequest::ServerInfo, ..)) if in_silence => SERVER_INFO_IN_SILENCE,
-            Some((AdminRequest::ServerInfo, ..)) => SERVER_INFO_INTERVAL,
-            Some((AdminRequest::Ready, _, since)) => pending_interval(now.saturating_sub(since)),
-            None => FAST_INTERVAL,
+            AdminRequest::ServerInfo | AdminRequest::State => match () {
+                () if failure == Some(RequestFailure::Refused) => REFUSED_PAUSE,
+                () if self.only_exit_detector => STATE_ONLY_DETECTOR,
+                () if in_silence => STATE_IN_SILENCE,
+                () => STATE_INTERVAL,
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ fn ready() {
     ];
     for (status, body, state) in cases {
         let found = AdminRequest::Ready.parse(status, body.as_bytes()).ok();
-        assert_eq!(found, state.map(AdminResponse::Ready), "{status} {body}");
+        assert_eq!(found, state.map(AdminResponse::State), "{status} {body}");
     }
     assert_eq!(AdminRequest::Ready.parse(200, b"\xff"), Err(RequestFailure::BadBody));
 }

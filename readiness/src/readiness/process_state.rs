@@ -105,11 +105,12 @@ impl EnvoyProcessState {
         self.workers_hidden = !self.workers && stats.workers_started.is_none();
     }
 
-    pub(super) fn next_admin_request(&self) -> AdminRequest {
+    /// `child` means that Envoy is a child process of the agent.
+    pub(super) fn next_admin_request(&self, child: bool) -> AdminRequest {
         let configured = self.clusters == ConfigState::Received && self.listeners == ConfigState::Received;
         match self.state {
             Some(ServerState::Live) if configured && (self.workers || self.workers_hidden) => {
-                AdminRequest::ServerInfo
+                if child && self.uptime.is_some() { AdminRequest::State } else { AdminRequest::ServerInfo }
             }
             Some(ServerState::Live) => AdminRequest::Stats,
             _ => AdminRequest::Ready,

@@ -15,7 +15,7 @@ const CHILD: Policy = Policy { child: true, ..POLICY };
 const PROBED: DataPathResponse = DataPathResponse { status: 404, unknown_probe: true };
 
 fn ready(state: ServerState) -> Observation {
-    Observation::Admin(Ok(AdminResponse::Ready(state)))
+    Observation::Admin(Ok(AdminResponse::State(state)))
 }
 
 fn stats(

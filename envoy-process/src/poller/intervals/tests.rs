@@ -52,22 +52,24 @@ fn timeouts_double() {
 }
 
 #[test]
-fn server_info_is_polled_faster_in_silence_and_as_the_only_exit_detector() {
+fn the_state_is_polled_faster_in_silence_and_as_the_only_exit_detector() {
     let refused = Some(RequestFailure::Refused);
     for (only_exit_detector, in_silence, failure, pause) in [
-        (false, false, None, SERVER_INFO_INTERVAL),
-        (false, true, None, SERVER_INFO_IN_SILENCE),
-        (true, false, None, SERVER_INFO_ONLY_DETECTOR),
+        (false, false, None, STATE_INTERVAL),
+        (false, true, None, STATE_IN_SILENCE),
+        (true, false, None, STATE_ONLY_DETECTOR),
         (false, false, refused, REFUSED_PAUSE),
         (true, false, refused, REFUSED_PAUSE),
     ] {
-        let mut intervals = AdminIntervals::new(seconds(5), only_exit_detector);
-        intervals.timeout(AdminRequest::ServerInfo, (0, true), seconds(0));
-        assert_eq!(
-            intervals.pause(failure, in_silence, seconds(0)),
-            pause,
-            "{only_exit_detector} {in_silence} {failure:?}"
-        );
+        for request in [AdminRequest::ServerInfo, AdminRequest::State] {
+            let mut intervals = AdminIntervals::new(seconds(5), only_exit_detector);
+            intervals.timeout(request, (0, true), seconds(0));
+            assert_eq!(
+                intervals.pause(failure, in_silence, seconds(0)),
+                pause,
+                "{request:?} {only_exit_detector} {in_silence} {failure:?}"
+            );
+        }
     }
 }
 

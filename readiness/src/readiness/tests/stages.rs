@@ -103,6 +103,23 @@ fn admin_requests_follow_the_stages() {
 }
 
 #[test]
+fn a_child_is_asked_for_its_state_once_its_version_is_known() {
+    let policy = Policy { child: true, ..POLICY };
+    let ready = [vec![Observation::Started], to_ready()].concat();
+    let known = [ready.clone(), vec![server_info(ServerState::Live, 9)]].concat();
+    let draining = [known.clone(), vec![super::ready(ServerState::Draining)]].concat();
+    let restarted = [known.clone(), vec![Observation::Exited, Observation::Started]].concat();
+    for (observations, request) in [
+        (ready, AdminRequest::ServerInfo),
+        (known, AdminRequest::State),
+        (draining, AdminRequest::Ready),
+        (restarted, AdminRequest::Ready),
+    ] {
+        assert_eq!(after(policy, &observations).next_admin_request(), request, "{observations:?}");
+    }
+}
+
+#[test]
 fn the_detailed_response() {
     let starting = after(POLICY, &[Observation::Accepted(Channel::Admin), Observation::DataPath(Ok(PROBED))]);
     let expected = serde_json::json!({
