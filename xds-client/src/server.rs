@@ -113,7 +113,7 @@ async fn handle(
     }
     let path = request.uri().path().to_owned();
     let requests = Messages::new(request.into_body(), REQUEST_LIMIT);
-    // One message: the next one waits until Envoy has read most of it.
+    // One message: besides it, HTTP/2 holds what Envoy has not read yet of those before.
     let (responses, sent) = mpsc::channel(1);
     let variant = match &*path {
         SECRETS_SOTW => Some(Variant::Sotw),

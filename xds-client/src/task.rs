@@ -414,7 +414,7 @@ async fn next_write(cache: &mut Option<CacheWriter>) -> (LastGood, Result<(), St
 }
 
 /// Sends a message now, without another turn of the loop; returns it if there is no queue with room. A message to
-/// a queue without a receiver is lost, which the other direction of the stream reports.
+/// a queue without a receiver is lost; the other direction of the stream reports that it ended.
 fn try_send(queue: Option<mpsc::Sender<Result<Parts, Status>>>, message: Parts) -> Result<(), Parts> {
     let Some(queue) = queue else { return Err(message) };
     match queue.try_send(Ok(message)) {

@@ -1,6 +1,11 @@
-use std::convert::identity;
+use std::convert::{Infallible, identity};
+use std::sync::Mutex;
+use std::time::Duration;
 
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::service::service_fn;
+use hyper::{Request, Response, client, server};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::*;
 
@@ -65,6 +70,79 @@ async fn a_message_waits_although_all_frames_so_far_are_written() {
     drop(body.frame().await.expect("a piece").expect("data"));
     tokio::time::advance(Duration::from_secs(29)).await;
     assert_eq!(body.flow.blocked(), Some(Duration::from_secs(29)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_message_does_not_restart_the_timeout() {
+    let (sender, receiver) = mpsc::channel(2);
+    let flow = Flow::default();
+    let mut body = MessageBody::of_response(receiver, flow.clone(), identity);
+    let mut unwritten = Vec::new();
+    for blocked in [0, 29] {
+        sender.send(Ok(encoded(|to| to.put_u8(7)))).await.expect("the body receives");
+        unwritten.push(body.frame().await.expect("a piece").expect("data"));
+        assert_eq!(flow.blocked(), Some(Duration::from_secs(blocked)));
+        tokio::time::advance(Duration::from_secs(29)).await;
+    }
+    drop((body, unwritten));
+    assert_eq!(flow.blocked(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_after_a_message_is_dropped() {
+    let mut body = body(vec![encoded(|to| to.put_bytes(7, 3 * FRAME_SIZE))]).await;
+    let flow = body.flow.clone();
+    let frame = body.frame().await.expect("a piece").expect("data");
+    drop(body);
+    assert!(flow.blocked().is_some());
+    drop(frame);
+    assert_eq!(flow.blocked(), None);
+}
+
+/// Waits until the task of the connection has nothing to do.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn http2_drops_the_bytes_that_it_has_written_and_those_of_a_stream_that_is_reset() {
+    const WINDOW: u32 = 20_000;
+    let (sender, receiver) = mpsc::channel(1);
+    let flow = Flow::default();
+    let body = Mutex::new(Some(MessageBody::of_response(receiver, flow.clone(), identity)));
+    let (near, far) = tokio::io::duplex(1 << 20);
+    tokio::spawn(async move {
+        let respond = service_fn(move |_| {
+            let body = body.lock().expect("one request").take().expect("one request");
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        server::conn::http2::Builder::new(TokioExecutor::new())
+            .serve_connection(TokioIo::new(far), respond)
+            .await
+    });
+    let (mut requests, connection) = client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(WINDOW)
+        .handshake(TokioIo::new(near))
+        .await
+        .expect("a connection");
+    tokio::spawn(connection);
+    let request = Request::new(Empty::<Bytes>::new());
+    let mut response = requests.send_request(request).await.expect("a response").into_body();
+    for length in [0, 5, 300, 2_000, 40_000] {
+        sender.send(Ok(encoded(|to| to.put_bytes(7, length)))).await.expect("the body receives");
+        let mut read = 0;
+        while read < HEADER_LENGTH + length {
+            read += response.frame().await.expect("a frame").expect("data").into_data().expect("data").len();
+        }
+        settle().await;
+        assert_eq!(flow.blocked(), None, "{length}");
+    }
+    sender.send(Ok(encoded(|to| to.put_bytes(7, 100_000)))).await.expect("the body receives");
+    settle().await;
+    assert!(flow.blocked().is_some(), "the window is used up");
+    drop(response);
+    settle().await;
+    assert_eq!(flow.blocked(), None);
 }
 
 #[tokio::test]
