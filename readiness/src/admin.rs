@@ -102,7 +102,7 @@ impl AdminRequest {
         match self {
             Self::Ready | Self::State => 4 * 1024,
             Self::Stats => 1024 * 1024,
-            // The response has 124 KB in Envoy 1.40, because its node lists every extension.
+            // The response has 126 KB in Envoy 1.40, because its node lists every extension.
             Self::ServerInfo => 1024 * 1024,
         }
     }

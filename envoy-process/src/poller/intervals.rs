@@ -15,8 +15,8 @@ const SLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// [`LONGEST_STATS_INTERVAL`].
 const FIRST_STATS_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST_STATS_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of `/server_info`, or of `/ready` of a child process, for a ready Envoy: to detect a drain, another
-/// version or a restart.
+/// Interval of `/server_info` for a ready Envoy, to detect a drain, another version or a restart, and of `/ready`
+/// for a child process, to detect a drain.
 const STATE_INTERVAL: Duration = Duration::from_secs(15);
 /// The same if the data path is not checked, so that nothing else detects an exit
 /// of Envoy.

@@ -66,14 +66,24 @@ const LIVE: [(&str, u16, &str); 4] = [
     ("/app-health/~/readyz", 404, "unknown_probe: no such probe is declared"),
 ];
 
+const EXTERNAL: Policy =
+    Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };
+
 fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<AgentState>, tokio::task::JoinHandle<()>) {
-    let policy = Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };
+    watch(EXTERNAL, admin, data_path)
+}
+
+fn watch(
+    policy: Policy,
+    admin: &HttpUrl,
+    data_path: &HttpUrl,
+) -> (Arc<AgentState>, tokio::task::JoinHandle<()>) {
     let state = Arc::new(AgentState::new(policy, Arc::default()));
     let targets = PollTargets {
         admin: admin.clone(),
         admin_timeout: Duration::from_millis(200),
         data_path: Some(data_path.clone()),
-        child: false,
+        child: policy.child,
     };
     let polled = state.clone();
     (state, tokio::spawn(async move { run(&polled, targets).await }))
@@ -95,6 +105,21 @@ async fn readiness_and_version_after_all_stages() {
     let mut snapshots = state.subscribe();
     let version = snapshots.wait_for(|snapshot| snapshot.envoy.as_deref() == Some("1.40.0"));
     assert!(timeout(Duration::from_secs(20), version).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_drain_of_a_child_is_noticed_without_another_server_info() {
+    let (admin, listener) = (scripted(&LIVE).await, scripted(&LIVE).await);
+    let policy = Policy { data_path: false, child: true, ..EXTERNAL };
+    let (state, _task) = watch(policy, &admin.url, &listener.url);
+    state.apply(Observation::Started);
+    let mut snapshots = state.subscribe();
+    let version = snapshots.wait_for(|snapshot| snapshot.envoy.as_deref() == Some("1.40.0"));
+    assert!(timeout(Duration::from_secs(20), version).await.is_ok());
+    *admin.script.lock().unwrap() = vec![("/ready", 503, "DRAINING\n")];
+    // In silence, the admin interface is asked more often.
+    listener.script.lock().unwrap().clear();
+    body(&state, "envoy draining\n").await;
 }
 
 #[tokio::test]

@@ -13,8 +13,10 @@ fn ready() {
         (200, "", None),
     ];
     for (status, body, state) in cases {
-        let found = AdminRequest::Ready.parse(status, body.as_bytes()).ok();
-        assert_eq!(found, state.map(AdminResponse::State), "{status} {body}");
+        for request in [AdminRequest::Ready, AdminRequest::State] {
+            let found = request.parse(status, body.as_bytes()).ok();
+            assert_eq!(found, state.map(AdminResponse::State), "{request:?} {status} {body}");
+        }
     }
     assert_eq!(AdminRequest::Ready.parse(200, b"\xff"), Err(RequestFailure::BadBody));
 }
