@@ -86,7 +86,7 @@ fn rows(measured: &[Vec<[f64; 2]>]) -> Vec<Row> {
 
 /// Returns the median over the rounds of what a route takes longer than the direct one, in milliseconds.
 fn added(measured: &[Vec<[f64; 2]>], route: Route, index: usize) -> f64 {
-    let number = Route::ALL.iter().position(|other| *other == route).unwrap_or_default();
+    let number = Route::ALL.iter().position(|other| *other == route).expect("one of all routes");
     let added: Vec<f64> = measured.iter().map(|round| round[number][index] - round[0][index]).collect();
     median(&added)
 }

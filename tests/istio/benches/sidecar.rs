@@ -39,7 +39,7 @@ const SCRAPES: u32 = 20;
 const MIB: f64 = (1 << 20) as f64;
 const NOTES: &str = "\
 both agents as they are shipped, with the same Envoy, bootstrap template, istiod and API server; the Pod exists as an object only
-start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate (RSA 2048),
+start: from the execution of the agent, without files of an earlier one, until its Envoy exists, until it serves a certificate,
   and until the first 200 of /healthz/ready; medians of the rounds
 memory: pages of the agent that no file backs, after 5 s of idleness with TLS, xDS, SDS and DNS for the given number of Services
 CPU: of the agent alone, before the Services exist; a scrape is of all metrics of Envoy and the agent
@@ -48,8 +48,8 @@ restart: the whole container, while istiod is unavailable; Istio's agent is not 
 /// Measures our agent in the place of Istio's
 #[derive(Clone, Debug, Parser)]
 struct Arguments {
-    /// Starts of each agent
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Starts of each agent with each kind of key; the time that an RSA key takes varies by a factor of five
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Services of the mesh
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -70,6 +70,11 @@ fn main() -> Result<(), Failure> {
 
 const PROGRAMS: [Program; 2] = [Program::Istios, Program::Ours];
 
+/// The variables of the agent that choose the kind of its key.
+type Key = &'static [(&'static str, &'static str)];
+const RSA: Key = &[];
+const ECDSA: Key = &[("ECC_SIGNATURE_ALGORITHM", "ECDSA")];
+
 /// Milliseconds from the start of an agent.
 #[derive(Default)]
 struct Start {
@@ -82,31 +87,7 @@ async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failu
     let mut quiet = QuietRounds::default();
     let mut istiod = Istiod::start_with_auto_mtls("bench-sidecar").await;
     istiod.cluster.apply(&sidecar().to_string());
-    let mut starts: [Vec<Start>; 2] = Default::default();
-    let mut names = 0..;
-    for _ in 0..arguments.rounds {
-        for (program, starts) in PROGRAMS.into_iter().zip(&mut starts) {
-            let number = names.next().unwrap_or_default();
-            let measured = quiet.round(async || start(program, number, &istiod).await).await?;
-            starts.push(measured);
-        }
-    }
-    let mut rows = Vec::new();
-    for (what, of) in [
-        ("Envoy exists", (|start: &Start| start.envoy) as fn(&Start) -> f64),
-        ("a certificate", |start| start.certificate),
-        ("ready", |start| start.ready),
-    ] {
-        let [theirs, ours] =
-            starts.each_ref().map(|starts| median(&starts.iter().map(of).collect::<Vec<_>>()));
-        for (program, value) in PROGRAMS.into_iter().zip([theirs, ours]) {
-            rows.push(Row::new(format!("start until {what}, {}", program.name()), value, "ms"));
-        }
-        rows.push(
-            Row::new(format!("start until {what}, app-health-agent / pilot-agent"), ours / theirs, "ratio")
-                .at_most(0.5),
-        );
-    }
+    let mut rows = starts(arguments.rounds, &istiod, &mut quiet).await?;
     for program in PROGRAMS {
         rows.extend(cpu(program, &istiod).await);
     }
@@ -123,11 +104,43 @@ async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failu
     Ok((rows, quiet))
 }
 
+/// Starts each agent with each kind of key in turn, and compares the medians.
+async fn starts(rounds: u32, istiod: &Istiod, quiet: &mut QuietRounds) -> Result<Vec<Row>, Failure> {
+    let mut starts: [[Vec<Start>; 2]; 2] = Default::default();
+    let mut names = 0..;
+    for _ in 0..rounds {
+        for (program, starts) in PROGRAMS.into_iter().zip(&mut starts) {
+            for (key, starts) in [RSA, ECDSA].into_iter().zip(starts) {
+                let number = names.next().unwrap_or_default();
+                starts.push(quiet.round(async || start(program, number, key, istiod).await).await?);
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (what, key, of) in [
+        ("Envoy exists", 0, (|start: &Start| start.envoy) as fn(&Start) -> f64),
+        ("a certificate with an RSA key", 0, |start| start.certificate),
+        ("a certificate with an ECDSA key", 1, |start| start.certificate),
+        ("ready", 0, |start| start.ready),
+    ] {
+        let [theirs, ours] =
+            starts.each_ref().map(|starts| median(&starts[key].iter().map(of).collect::<Vec<_>>()));
+        for (program, value) in PROGRAMS.into_iter().zip([theirs, ours]) {
+            rows.push(Row::new(format!("start until {what}, {}", program.name()), value, "ms"));
+        }
+        rows.push(
+            Row::new(format!("start until {what}, app-health-agent / pilot-agent"), ours / theirs, "ratio")
+                .at_most(0.5),
+        );
+    }
+    Ok(rows)
+}
+
 /// Starts an agent in a Pod of its own.
-async fn start(program: Program, number: u32, istiod: &Istiod) -> Result<Start, Failure> {
+async fn start(program: Program, number: u32, key: Key, istiod: &Istiod) -> Result<Start, Failure> {
     let name = format!("start-{number}");
     let _ = std::fs::remove_dir_all(istiod.folder.join(&name));
-    let mut pod = PodSidecar::prepare(program, &name, istiod, net::loopback(), &[]);
+    let mut pod = PodSidecar::prepare(program, &name, istiod, net::loopback(), key);
     let begun = Instant::now();
     pod.start_container();
     let millis = || begun.elapsed().as_secs_f64() * 1e3;
