@@ -289,12 +289,19 @@ async fn ask_udp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await?;
     socket.connect(server).await?;
     socket.send(query).await?;
-    let mut buffer = vec![0; LARGEST_LIMIT];
     loop {
-        let length = socket.recv(&mut buffer).await?;
-        let response = buffer.get(..length).unwrap_or_default();
-        if message::answers(response, query) {
-            return Ok(response.to_vec());
+        socket.readable().await?;
+        // While a query waits, it needs no buffer.
+        let mut buffer = vec![0; LARGEST_LIMIT];
+        match socket.try_recv(&mut buffer) {
+            Ok(length) => {
+                let response = buffer.get(..length).unwrap_or_default();
+                if message::answers(response, query) {
+                    return Ok(response.to_vec());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
     }
 }

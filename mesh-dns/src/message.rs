@@ -128,11 +128,24 @@ impl Query {
     }
 }
 
-/// Returns true if a message is the response to this query.
+/// Returns true if a message is the response to this query: with its number and its question, which only a response
+/// without records may lack.
 pub fn answers(response: &[u8], query: &[u8]) -> bool {
-    let is_response = response.get(2).is_some_and(|flags| flags & 0x80 != 0);
-    let id = |message: &[u8]| message.first_chunk::<2>().copied();
-    is_response && response.len() >= HEADER && id(response) == id(query)
+    let (Some(asked), Some(answered)) = (query.first_chunk(), response.first_chunk()) else { return false };
+    let [id, ..] = numbers(asked);
+    let [answered_id, flags, questions, records, ..] = numbers(answered);
+    let end = name(query, HEADER).map_or(query.len(), |(_, after)| after + 4);
+    let is_same = match questions {
+        0 => records == 0,
+        _ => question(response, end).is_some_and(|found| {
+            question(query, end).is_some_and(|expected| found.eq_ignore_ascii_case(expected))
+        }),
+    };
+    flags & RESPONSE != 0 && id == answered_id && is_same
+}
+
+fn question(message: &[u8], end: usize) -> Option<&[u8]> {
+    message.get(HEADER..end)
 }
 
 /// A record of a response.

@@ -116,7 +116,19 @@ fn responses_belong_to_their_query() {
     assert!(!answers(&response, &query), "not a response");
     response[2] |= 0x80;
     assert!(answers(&response, &query));
-    response[0] = 0;
-    assert!(!answers(&response, &query), "another number");
+    let changed = |at: usize, byte| {
+        let mut changed = response.clone();
+        changed[at] = byte;
+        changed
+    };
+    assert!(!answers(&changed(0, 0), &query), "another number");
+    assert!(answers(&changed(HEADER + 1, b'A'), &query), "upper case");
+    assert!(!answers(&changed(HEADER + 1, b'x'), &query), "another name");
+    assert!(!answers(&changed(HEADER + 6, 28), &query), "another type");
+    assert!(!answers(&response[..HEADER + 5], &query), "half of a question");
+    assert!(answers(&changed(5, 0)[..HEADER], &query), "an error without the question");
+    let mut records = changed(5, 0);
+    records[7] = 1;
+    assert!(!answers(&records, &query), "records for no question");
     assert!(!answers(&[], &query));
 }
