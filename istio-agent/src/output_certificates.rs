@@ -1,6 +1,5 @@
 //! The certificates as files, for other programs of the Pod or the machine, as `OUTPUT_CERTS` asks for.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ impl OutputFolder {
         let pair = pair.iter().flat_map(|Pair { chain, key }| [(key_name, key), (chain_name, chain)]);
         for (name, text) in pair.chain(roots.iter().map(|roots| (roots_name, roots))) {
             let file = self.path.join(name);
-            if fs::read(&file).is_ok_and(|content| content == text.as_bytes()) {
+            if serving::files::read(&file).is_ok_and(|content| content == text.as_bytes()) {
                 continue;
             }
             output::replace_with_mode(&file, text.as_bytes(), self.mode)

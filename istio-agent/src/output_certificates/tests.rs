@@ -1,4 +1,7 @@
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+
+use nix::sys::stat::Mode;
 
 use super::*;
 
@@ -57,6 +60,15 @@ fn a_file_with_the_same_content_is_not_replaced() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
     output.replace(&certificates("a")).unwrap();
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_replaced() {
+    let output = OutputFolder { path: folder("pipe"), mode: 0o600 };
+    let key = output.path.join("key.pem");
+    nix::unistd::mkfifo(&key, Mode::S_IRUSR).unwrap();
+    output.replace(&certificates("a")).unwrap();
+    assert_eq!(fs::read_to_string(&key).unwrap(), "a key");
 }
 
 #[test]
