@@ -23,6 +23,8 @@ pub struct Issued {
 pub enum Refused {
     #[error("the certificate of the CA's answer: {0}")]
     Unusable(#[from] Unusable),
+    #[error("a certificate of the CA's answer cannot be parsed")]
+    Unparsable,
     #[error("the CA certificates of the CA's answer cannot be parsed")]
     NoRoots,
     #[error("the certificate of the CA's answer has expired; is the clock right?")]
@@ -41,6 +43,9 @@ impl Issued {
         pem::check_pair(&chain, &key)?;
         if pem::certificates(&roots).next().is_none() {
             return Err(Refused::NoRoots);
+        }
+        if pem::certificates(&chain).count() != pem::count(&chain) {
+            return Err(Refused::Unparsable);
         }
         let not_after = pem::not_after(&chain).and_then(|seconds| u64::try_from(seconds).ok());
         let not_after = UNIX_EPOCH + Duration::from_secs(not_after.unwrap_or_default());

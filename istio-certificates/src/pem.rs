@@ -36,6 +36,11 @@ pub fn certificates(text: &str) -> impl Iterator<Item = &str> {
     .filter(|text| not_after(text).is_some())
 }
 
+/// Returns the number of certificates of a text, also of those that cannot be parsed.
+pub fn count(text: &str) -> usize {
+    text.matches(BEGIN).count()
+}
+
 /// Returns the certificates of all texts, sorted and each once, which is how Istio's agent serves the CA
 /// certificates of a mesh. Empty if there is none.
 pub fn roots<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {

@@ -53,4 +53,8 @@ fn what_cannot_be_used_is_refused() {
     assert_eq!(refused(&chain, &key, NOT_AFTER), Some(Refused::Expired));
     let broken = [chain[0].clone(), "no certificate".to_owned()];
     assert_eq!(refused(&broken, &key, 0), Some(Refused::NoRoots));
+    let [leaf, root] = chain.as_slice() else { panic!("two elements") };
+    let between = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----".to_owned();
+    assert_eq!(refused(&[leaf.clone(), between, root.clone()], &key, 0), Some(Refused::Unparsable));
+    assert_eq!(refused(&[leaf.clone(), String::new(), root.clone()], &key, 0), None);
 }
