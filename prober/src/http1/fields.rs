@@ -9,15 +9,23 @@ const VALUE_BYTES: usize = 1 << 20;
 /// The length of the longest name that matters.
 const NAME_BYTES: usize = "transfer-encoding".len();
 
-/// The fields that matter for a probe.
+/// Fields that must not be trailers.
+const NO_TRAILERS: [&[u8]; 3] = [b"transfer-encoding", b"trailer", b"content-length"];
+const UPGRADE: [&[u8]; 1] = [b"upgrade"];
+
+/// What matters for a probe. However many fields a response has, this stays small.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     /// The first `Location`.
     pub(super) location: Option<Vec<u8>>,
+    /// The first `Content-Length`, and the first one that differs.
     pub(super) content_lengths: Vec<Vec<u8>>,
+    /// The first two `Transfer-Encoding`s.
     pub(super) transfer_encodings: Vec<Vec<u8>>,
-    pub(super) trailers: Vec<Vec<u8>>,
-    pub(super) connections: Vec<Vec<u8>>,
+    /// True if a `Trailer` names a field that must not be one.
+    pub(super) has_invalid_trailer: bool,
+    /// True if a `Connection` names `upgrade`.
+    pub(super) names_upgrade: bool,
     /// The first `Upgrade`.
     pub(super) upgrade: Option<Vec<u8>>,
 }
@@ -138,16 +146,16 @@ impl FieldParser {
         self.value.truncate(length);
     }
 
-    /// Returns where values of the current name are kept.
+    /// Returns what is kept of values of the current name.
     fn values(&mut self) -> Option<Values<'_>> {
         let fields = &mut self.fields;
         Some(match self.name.as_deref()? {
             b"location" => Values::First(&mut fields.location),
             b"upgrade" => Values::First(&mut fields.upgrade),
-            b"content-length" => Values::All(&mut fields.content_lengths),
-            b"transfer-encoding" => Values::All(&mut fields.transfer_encodings),
-            b"trailer" => Values::All(&mut fields.trailers),
-            b"connection" => Values::All(&mut fields.connections),
+            b"content-length" => Values::Different(&mut fields.content_lengths),
+            b"transfer-encoding" => Values::Two(&mut fields.transfer_encodings),
+            b"trailer" => Values::Names(&mut fields.has_invalid_trailer, &NO_TRAILERS),
+            b"connection" => Values::Names(&mut fields.names_upgrade, &UPGRADE),
             _ => return None,
         })
     }
@@ -156,8 +164,14 @@ impl FieldParser {
         let value = std::mem::take(&mut self.value);
         match self.values() {
             Some(Values::First(first)) => drop(first.get_or_insert(value)),
-            Some(Values::All(all)) => all.push(value),
-            None => {}
+            Some(Values::Two(two)) if two.len() < 2 => two.push(value),
+            Some(Values::Different(two)) if two.len() < 2 => {
+                if two.first().is_none_or(|first| first.trim_ascii() != value.trim_ascii()) {
+                    two.push(value);
+                }
+            }
+            Some(Values::Names(is_named, names)) => *is_named |= has_element(&value, names),
+            Some(Values::Two(_) | Values::Different(_)) | None => {}
         }
         self.name = None;
     }
@@ -165,7 +179,17 @@ impl FieldParser {
 
 enum Values<'a> {
     First(&'a mut Option<Vec<u8>>),
-    All(&'a mut Vec<Vec<u8>>),
+    Two(&'a mut Vec<Vec<u8>>),
+    /// The first one, and the first one that differs.
+    Different(&'a mut Vec<Vec<u8>>),
+    /// Whether one of the names is an element of a value.
+    Names(&'a mut bool, &'static [&'static [u8]]),
+}
+
+/// True if the list, with commas, contains one of the names.
+fn has_element(list: &[u8], names: &[&[u8]]) -> bool {
+    list.split(|byte| *byte == b',')
+        .any(|element| names.iter().any(|name| element.trim_ascii().eq_ignore_ascii_case(name)))
 }
 
 #[cfg(test)]

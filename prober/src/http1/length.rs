@@ -13,9 +13,6 @@ pub(super) enum Length {
     Connection,
 }
 
-/// Fields that must not be trailers.
-const NO_TRAILERS: [&[u8]; 3] = [b"transfer-encoding", b"trailer", b"content-length"];
-
 /// Returns how the end of the body after `head` is found.
 pub(super) fn length(head: &Head) -> Result<Length, Reason> {
     let fields = &head.fields;
@@ -26,7 +23,7 @@ pub(super) fn length(head: &Head) -> Result<Length, Reason> {
         _ => return Err(Reason::Protocol),
     };
     let declared = content_length(&fields.content_lengths)?;
-    if is_chunked && fields.trailers.iter().any(|trailer| has_element(trailer, &NO_TRAILERS)) {
+    if is_chunked && fields.has_invalid_trailer {
         return Err(Reason::Protocol);
     }
     Ok(match head.status {
@@ -51,14 +48,7 @@ fn content_length(values: &[Vec<u8>]) -> Result<Option<u64>, Reason> {
 /// True if the response switches protocols, so that Go's client hands out the connection as its body.
 fn is_upgrade(head: &Head) -> bool {
     let upgrade = head.fields.upgrade.as_deref().unwrap_or_default();
-    !upgrade.is_empty()
-        && head.fields.connections.iter().any(|connection| has_element(connection, &[b"upgrade"]))
-}
-
-/// True if the list, with commas, contains one of the names.
-fn has_element(list: &[u8], names: &[&[u8]]) -> bool {
-    list.split(|byte| *byte == b',')
-        .any(|element| names.iter().any(|name| element.trim_ascii().eq_ignore_ascii_case(name)))
+    !upgrade.is_empty() && head.fields.names_upgrade
 }
 
 #[cfg(test)]

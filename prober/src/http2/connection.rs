@@ -172,7 +172,7 @@ fn is_valid_name(name: &[u8]) -> bool {
 fn has_valid_pseudo_headers(fields: &[Field]) -> bool {
     const REQUEST: [&[u8]; 5] = [b":method", b":path", b":scheme", b":authority", b":protocol"];
     let names: Vec<&[u8]> =
-        fields.iter().map(|(name, _)| name.as_slice()).take_while(|name| name.starts_with(b":")).collect();
+        fields.iter().map(|(name, _)| name.as_ref()).take_while(|name| name.starts_with(b":")).collect();
     let is_status = |name: &&[u8]| *name == b":status";
     let is_known = names.iter().all(|name| is_status(name) || REQUEST.contains(name));
     let is_repeated = names.iter().enumerate().any(|(index, name)| names[..index].contains(name));

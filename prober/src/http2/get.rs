@@ -77,7 +77,7 @@ pub(crate) async fn send<S: AsyncRead + AsyncWrite + Unpin>(
 fn response<S>(exchange: Exchange<S>, headers: &Headers) -> Result<Response<Body<S>>, Unanswered> {
     let values = |wanted: &[u8]| {
         let fields = headers.fields.iter().filter(move |(name, _)| name == wanted);
-        fields.map(|(_, value)| value.as_slice()).collect::<Vec<_>>()
+        fields.map(|(_, value)| value.as_ref()).collect::<Vec<_>>()
     };
     let status = status(headers).ok_or(Unanswered::Failed(Reason::Protocol))?;
     // Go ignores a length that it cannot parse, and several of them.
@@ -94,7 +94,7 @@ fn response<S>(exchange: Exchange<S>, headers: &Headers) -> Result<Response<Body
 
 /// Returns the `:status`; 1 to 3 digits, as Go's `Atoi` accepts them.
 fn status(headers: &Headers) -> Option<u16> {
-    let (_, value) = headers.fields.iter().find(|(name, _)| name == b":status")?;
+    let (_, value) = headers.fields.iter().find(|(name, _)| name.as_ref() == b":status")?;
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 

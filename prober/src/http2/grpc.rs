@@ -236,7 +236,7 @@ impl Response {
         }
         let values = |wanted: &'static [u8]| {
             let fields = headers.fields.iter().filter(move |(name, _)| name == wanted);
-            fields.map(|(_, value)| value.as_slice())
+            fields.map(|(_, value)| value.as_ref())
         };
         let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<i32>().ok();
         if values(b"grpc-status").any(|status| number(status).is_none()) {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::huffman;
 use super::static_table::STATIC_TABLE;
 
@@ -11,7 +13,7 @@ const TABLE_BYTES: usize = 4096;
 pub(super) const ENTRY_BYTES: usize = 32;
 
 /// The name and the value of a field.
-pub(super) type Field = (Vec<u8>, Vec<u8>);
+pub(super) type Field = (Bytes, Bytes);
 
 /// The header block cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,9 @@ impl Decoder {
     fn get(&self, index: usize) -> Result<Field, BadBlock> {
         let index = index.checked_sub(1).ok_or(BadBlock)?;
         match STATIC_TABLE.get(index) {
-            Some((name, value)) => Ok((name.as_bytes().to_vec(), value.as_bytes().to_vec())),
+            Some((name, value)) => {
+                Ok((Bytes::from_static(name.as_bytes()), Bytes::from_static(value.as_bytes())))
+            }
             None => self.table.get(index - STATIC_TABLE.len()).cloned().ok_or(BadBlock),
         }
     }
@@ -122,12 +126,16 @@ fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, BadBlock> {
     usize::try_from(number).map_err(|_| BadBlock)
 }
 
-fn string(block: &mut &[u8]) -> Result<Vec<u8>, BadBlock> {
+fn string(block: &mut &[u8]) -> Result<Bytes, BadBlock> {
     let is_huffman = block.first().ok_or(BadBlock)? & 0x80 != 0;
     let length = integer(block, 7)?;
     let (bytes, rest) = block.split_at_checked(length).ok_or(BadBlock)?;
     *block = rest;
-    if is_huffman { huffman::decode(bytes).ok_or(BadBlock) } else { Ok(bytes.to_vec()) }
+    if is_huffman {
+        huffman::decode(bytes).map(Bytes::from).ok_or(BadBlock)
+    } else {
+        Ok(Bytes::copy_from_slice(bytes))
+    }
 }
 
 /// Appends a field as a literal that no table keeps.

@@ -75,3 +75,20 @@ fn values_that_do_not_matter_need_no_memory() {
     let last = (0..300).map(|_| parser.parse(&[b'x'; 10_000])).find(Result::is_err);
     assert_eq!(last, Some(Err(Reason::Protocol)), "more than 1 MiB of a value that matters");
 }
+
+#[test]
+fn repeated_fields_need_no_memory() {
+    let lines = ["Trailer: a", "Connection: b", "Transfer-Encoding: c", "Content-Length: 1"];
+    let text = lines.map(|line| format!("{line}\r\n").repeat(1000)).concat();
+    let value = |text: &str| text.as_bytes().to_vec();
+    let expected = Fields {
+        content_lengths: vec![value("1")],
+        transfer_encodings: vec![value("c"), value("c")],
+        ..Fields::default()
+    };
+    assert_eq!(parse(&format!("{text}\r\n")), Ok(Some(expected)));
+    let text = format!("{text}Trailer: a, Trailer\r\nConnection: b,upgrade\r\nContent-Length: 2\r\n\r\n");
+    let fields = parse(&text).expect("valid fields").expect("an end");
+    assert_eq!(fields.content_lengths, [value("1"), value("2")]);
+    assert!(fields.has_invalid_trailer && fields.names_upgrade);
+}

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::super::frame::{Frame, FrameError, flag, kind};
@@ -45,7 +46,7 @@ async fn header_blocks_in_several_frames() {
     };
     let Ok(Frame::Headers(headers)) = first(&parts(1)).await else { panic!("headers") };
     assert!(headers.is_end && !headers.is_truncated);
-    assert_eq!(headers.fields[1], (b"a".to_vec(), b"b".to_vec()));
+    assert_eq!(headers.fields[1], (Bytes::from("a"), Bytes::from("b")));
     assert_eq!(first(&parts(3)).await, Err(FrameError::Connection), "another stream");
     let interrupted = [frame(kind::HEADERS, 0, 1, one), frame(kind::PING, 0, 0, b"12345678")].concat();
     assert_eq!(first(&interrupted).await, Err(FrameError::Connection));
