@@ -123,12 +123,13 @@ pub fn start(
     let (views, xds) = proxy.map(|_| (views, xds)).unzip();
     let (health, stream, validations) = HealthIo::new(health, discovery.node, !discovery.reports_health);
     let (own, response_limit) = (discovery.own, discovery.response_limit);
+    let server_metrics = metrics.clone();
     let context = Context { certificates, cache, random, views, state, metrics, own, response_limit };
     let (task, stop) = (ClientTask::new(state_machine, health, context), CancellationToken::new());
     let stopped = stop.clone();
     let task = tokio::spawn(async move {
         let Some(listeners) = listeners else { return task.run(new_streams, validations, stopped).await };
-        let server = Server::new(streams, secrets);
+        let server = Server::new(streams, secrets, server_metrics);
         tokio::select! {
             () = server.serve(listeners) => {}
             () = task.run(new_streams, validations, stopped) => {}

@@ -15,6 +15,7 @@ use xds::type_url::SECRET;
 use xds::{Request, ResourceRef, ResponseHead, Variant, any, put_bytes};
 
 use super::new_stream::Responses;
+use agent_state::metrics::Metrics;
 pub(crate) use files::watch_files;
 
 /// Encoded secrets, as `google.protobuf.Any`, by their names.
@@ -70,6 +71,7 @@ pub(super) async fn serve(
     mut requests: Messages<Incoming>,
     responses: Responses,
     mut secrets: Secrets,
+    metrics: Arc<Metrics>,
 ) {
     let mut subscribed: Vec<Subscribed> = Vec::new();
     let mut version = 0_u64;
@@ -78,7 +80,7 @@ pub(super) async fn serve(
             request = requests.next() => {
                 let Ok(request) = request else { return };
                 let Ok(request) = Request::parse(&request, variant) else { return };
-                subscribe(&mut subscribed, request, variant, &*secrets.request);
+                subscribe(&mut subscribed, request, variant, &*secrets.request, &metrics);
             }
             changed = secrets.current.changed() => {
                 if changed.is_err() {
@@ -101,9 +103,11 @@ fn subscribe(
     request: Request,
     variant: Variant,
     is_known: &dyn Fn(&str) -> bool,
+    metrics: &Metrics,
 ) {
     if let Some(text) = request.error_text().unwrap_or_else(|_| Some(String::new())) {
         warn!(text = printable(&text), "certificate rejected by Envoy");
+        metrics.vm.xds.secret_rejected();
     }
     match variant {
         Variant::Sotw => subscribed.retain(|secret| request.subscribe.contains(&secret.name)),
@@ -115,6 +119,7 @@ fn subscribe(
         }
         if !is_known(&name) {
             warn!(name = printable(&name), "unknown secret requested by Envoy");
+            metrics.vm.xds.secret_unknown();
         }
         subscribed.push(Subscribed { name, sent: None });
     }

@@ -21,6 +21,7 @@ use xds::Variant;
 
 use super::new_stream::NewStream;
 use super::secrets::{self, Secrets};
+use agent_state::metrics::Metrics;
 
 const SECRETS_SOTW: &str = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
 const SECRETS_DELTA: &str = "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets";
@@ -45,12 +46,17 @@ pub(super) struct Server {
     streams: mpsc::Sender<NewStream>,
     /// `None` if there are no certificates.
     secrets: Option<Secrets>,
+    metrics: Arc<Metrics>,
     permits: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(super) fn new(streams: mpsc::Sender<NewStream>, secrets: Option<Secrets>) -> Self {
-        Self { streams, secrets, permits: Arc::new(Semaphore::new(CONNECTIONS)) }
+    pub(super) fn new(
+        streams: mpsc::Sender<NewStream>,
+        secrets: Option<Secrets>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { streams, secrets, metrics, permits: Arc::new(Semaphore::new(CONNECTIONS)) }
     }
 
     /// Accepts connections on all sockets until this is dropped.
@@ -74,68 +80,65 @@ impl Server {
                 warn!("xDS connection closed: {CONNECTIONS} connections are open");
                 continue;
             };
-            let (streams, secrets) = (self.streams.clone(), self.secrets.clone());
+            let server = self.clone();
             tokio::spawn(async move {
-                connection(stream, streams, secrets).await;
+                server.connection(stream).await;
                 drop(permit);
             });
         }
     }
-}
 
-async fn connection(stream: UnixStream, streams: mpsc::Sender<NewStream>, secrets: Option<Secrets>) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let (streams, secrets) = (streams.clone(), secrets.clone());
-        async move { Ok::<_, Infallible>(handle(request, streams, secrets).await) }
-    });
-    let served = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .max_send_buf_size(SEND_BUFFER)
-        .max_header_list_size(HEADERS)
-        .max_concurrent_streams(STREAMS)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        debug!(%error, "xDS connection failed");
+    async fn connection(self, stream: UnixStream) {
+        let service = service_fn(|request: Request<Incoming>| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.handle(request).await) }
+        });
+        let served = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buf_size(SEND_BUFFER)
+            .max_header_list_size(HEADERS)
+            .max_concurrent_streams(STREAMS)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            debug!(%error, "xDS connection failed");
+        }
     }
-}
 
-async fn handle(
-    request: Request<Incoming>,
-    streams: mpsc::Sender<NewStream>,
-    secrets: Option<Secrets>,
-) -> hyper::Response<Body> {
-    let error = |code, text: &str| Status::new(code, text).into_http();
-    if request.method() != Method::POST {
-        return error(Code::Unimplemented, "HTTP method must be POST");
-    }
-    let path = request.uri().path().to_owned();
-    let requests = Messages::new(request.into_body(), REQUEST_LIMIT);
-    // One message: besides it, HTTP/2 holds what Envoy has not read yet of those before.
-    let (responses, sent) = mpsc::channel(1);
-    let variant = match &*path {
-        SECRETS_SOTW => Some(Variant::Sotw),
-        SECRETS_DELTA => Some(Variant::Delta),
-        path => Variant::of_path(path),
-    };
-    let Some(variant) = variant else { return error(Code::Unimplemented, "unknown method") };
-    match (&*path, secrets) {
-        (SECRETS_SOTW | SECRETS_DELTA, None) => {
-            return error(Code::Unimplemented, "no certificates: --discovery-cert is not set");
+    async fn handle(self, request: Request<Incoming>) -> hyper::Response<Body> {
+        let Self { streams, secrets, metrics, .. } = self;
+        let error = |code, text: &str| Status::new(code, text).into_http();
+        if request.method() != Method::POST {
+            return error(Code::Unimplemented, "HTTP method must be POST");
         }
-        (SECRETS_SOTW | SECRETS_DELTA, Some(secrets)) => {
-            tokio::spawn(secrets::serve(variant, requests, responses, secrets));
-        }
-        _ => {
-            if streams.send(NewStream { variant, requests, responses }).await.is_err() {
-                return error(Code::Unavailable, "the agent is terminating");
+        let path = request.uri().path().to_owned();
+        let requests = Messages::new(request.into_body(), REQUEST_LIMIT);
+        // One message: besides it, HTTP/2 holds what Envoy has not read yet of those before.
+        let (responses, sent) = mpsc::channel(1);
+        let variant = match &*path {
+            SECRETS_SOTW => Some(Variant::Sotw),
+            SECRETS_DELTA => Some(Variant::Delta),
+            path => Variant::of_path(path),
+        };
+        let Some(variant) = variant else { return error(Code::Unimplemented, "unknown method") };
+        match (&*path, secrets) {
+            (SECRETS_SOTW | SECRETS_DELTA, None) => {
+                return error(Code::Unimplemented, "no certificates: --discovery-cert is not set");
+            }
+            (SECRETS_SOTW | SECRETS_DELTA, Some(secrets)) => {
+                tokio::spawn(secrets::serve(variant, requests, responses, secrets, metrics));
+            }
+            _ => {
+                if streams.send(NewStream { variant, requests, responses }).await.is_err() {
+                    return error(Code::Unavailable, "the agent is terminating");
+                }
             }
         }
+        let mut response =
+            hyper::Response::new(Body::new(MessageBody::of_response(sent, Flow::default(), identity)));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        response
     }
-    let mut response =
-        hyper::Response::new(Body::new(MessageBody::of_response(sent, Flow::default(), identity)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    response
 }

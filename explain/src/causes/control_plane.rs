@@ -1,5 +1,6 @@
 //! What the agent knows of its control plane, and which agent runs in a mesh of Istio, by its metrics.
 
+use crate::clock::age;
 use crate::finding::{Code, Finding};
 use crate::metrics::{Sample, samples};
 use crate::view::View;
@@ -19,7 +20,8 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     // An agent without a control plane has the gauge too, and connects to none.
     let has_tried = of("app_health_agent_discovery_connects_total").iter().any(|sample| sample.value > 0);
     let is_connected = of("app_health_agent_discovery_connected").iter().any(|sample| sample.value > 0);
-    findings.extend(unreachable(is_stale, has_tried && !is_connected));
+    let confirmed = of("app_health_agent_xds_last_good_age_seconds").first().map_or(0, |sample| sample.value);
+    findings.extend(unreachable(is_stale, has_tried && !is_connected, confirmed));
     findings.extend(expiring(
         &of("istio_agent_cert_expiry_seconds"),
         &of("istio_agent_num_failed_outgoing_requests"),
@@ -36,6 +38,8 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             "the log of the sidecar names what is not supported",
         )
     }));
+    let secrets = of("app_health_agent_xds_refused_secrets_total");
+    findings.extend(secrets.iter().filter(|sample| sample.value > 0).map(|sample| refused_secret(sample)));
     findings.into_iter().map(|finding| with_container(view, finding)).collect()
 }
 
@@ -46,15 +50,36 @@ fn with_container(view: &View<'_>, finding: Finding) -> Finding {
     }
 }
 
-fn unreachable(is_stale: bool, is_disconnected: bool) -> Option<Finding> {
+/// `confirmed` is the time in seconds since a control plane has confirmed the configuration, 0 if none ever has.
+fn unreachable(is_stale: bool, is_disconnected: bool, confirmed: u64) -> Option<Finding> {
+    let since = |text: &str| match confirmed {
+        0 => String::new(),
+        seconds => format!("{text} {}", age(seconds)),
+    };
     let text = if is_stale {
-        "Envoy uses a stored configuration, which no control plane has confirmed"
+        let since = since(" for");
+        format!("Envoy uses a stored configuration, which no control plane has confirmed{since}")
     } else if is_disconnected {
-        "the agent is not connected to its control plane, so that changes do not arrive"
+        let since = since("; it confirmed the configuration before");
+        format!("the agent is not connected to its control plane, so that changes do not arrive{since}")
     } else {
         return None;
     };
     Some(Finding::note(Code::ControlPlane, text, "the log of the sidecar says why it does not reach it"))
+}
+
+fn refused_secret(sample: &Sample<'_>) -> Finding {
+    let (text, advice) = match sample.label("reason") {
+        "unknown" => (
+            "Envoy has requested a secret that the agent does not know, and waits for it",
+            "the log of the sidecar names it: a DestinationRule or a Gateway refers to it",
+        ),
+        _ => (
+            "Envoy has rejected a certificate or CA certificates",
+            "the log of the sidecar has Envoy's reason",
+        ),
+    };
+    Finding::note(Code::ControlPlane, text, advice)
 }
 
 /// A certificate is renewed after half of its lifetime, so one that expires soon is wrong only if renewals fail.

@@ -20,6 +20,7 @@ pub struct XdsMetrics {
     stores: Counters<1>,
     types_not_stored: Gauge,
     health_refused: Gauge,
+    refused_secrets: Counters<1>,
 }
 
 impl XdsMetrics {
@@ -68,6 +69,11 @@ impl XdsMetrics {
                 "xds_health_refused",
                 "1 while the control plane gets no health reports, because it ends xDS streams that carry them",
             ),
+            refused_secrets: register(
+                to,
+                "xds_refused_secrets",
+                "Secrets of an unknown name that Envoy has requested, and responses with secrets that it has rejected",
+            ),
         }
     }
 
@@ -75,6 +81,16 @@ impl XdsMetrics {
     pub fn stored(&self, is_ok: bool) {
         let result = if is_ok { "ok" } else { "failed" };
         self.stores.get_or_create(&[("result", result.to_owned())]).inc();
+    }
+
+    /// Records a request for a secret that will never exist.
+    pub fn secret_unknown(&self) {
+        self.refused_secrets.get_or_create(&[("reason", "unknown".to_owned())]).inc();
+    }
+
+    /// Records a response with secrets that Envoy has rejected.
+    pub fn secret_rejected(&self) {
+        self.refused_secrets.get_or_create(&[("reason", "rejected".to_owned())]).inc();
     }
 
     /// Updates the metrics from the view.
@@ -115,11 +131,12 @@ impl XdsMetrics {
 }
 
 /// Values of the label `type`.
-const NAMES: [&str; 6] = ["cds", "eds", "lds", "rds", "sds", "other"];
+const NAMES: [&str; 7] = ["cds", "ecds", "eds", "lds", "rds", "sds", "other"];
 
 fn short_name(type_url: &str) -> &'static str {
     match type_url.rsplit('.').next().unwrap_or_default() {
         "Cluster" => "cds",
+        "TypedExtensionConfig" => "ecds",
         "ClusterLoadAssignment" => "eds",
         "Listener" => "lds",
         "RouteConfiguration" => "rds",
