@@ -195,7 +195,7 @@ pub async fn serve<T, H, F>(
             Ok((_, peer)) if !transport.admits_peer(peer) => {
                 server.metrics.connection_closed(server.name, "forbidden");
             }
-            Ok((stream, peer)) => match connections.admit(peer.source(), transport.is_trusted_peer(peer)) {
+            Ok((stream, peer)) => match connections.admit_peer(peer, transport.is_trusted_peer(peer)) {
                 Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());

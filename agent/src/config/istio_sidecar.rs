@@ -21,6 +21,7 @@ use istio_certificates::key::KeyKind;
 use istio_certificates::renewal::Schedule;
 use mesh_dns::resolv_conf;
 use mesh_dns::table::Place;
+use probe_server::ProbeClients;
 use readiness::listeners::DrainScope;
 use workload_health::WorkloadProbe;
 use workload_prober::source::LocalRules;
@@ -106,7 +107,8 @@ impl RunConfig {
         let invalid = |failure: &dyn std::fmt::Display| NotOurs::Invalid(failure.to_string());
         let parsed = Args::try_parse_from(&words).map_err(|error| invalid(&error))?;
         let Command::Run(args) = parsed.command else { return Err(invalid(&"not the command run")) };
-        let mut run = Self::on(*args, environment, &Machine::here()).map_err(|failure| invalid(&failure))?;
+        let machine = Machine::here();
+        let mut run = Self::on(*args, environment, &machine).map_err(|failure| invalid(&failure))?;
         // Envoy serves port 15021, and asks the status port.
         run.ready_address.set_port(status_port.get());
         run.has_ready_listener = false;
@@ -115,6 +117,10 @@ impl RunConfig {
         let has_local_metrics = contract.is_on("METRICS_LOCALHOST_ACCESS_ONLY");
         if let Some(probes) = &mut run.probes {
             probes.istio_metrics = Some(has_local_metrics);
+            // They have connections that no other client takes. Hooks are answered for all, as by Istio's agent.
+            let node = contract.variable("HOST_IP").and_then(|address| address.parse().ok());
+            let kubelet: Vec<IpAddr> = node.into_iter().chain(machine.gateways).collect();
+            probes.clients = ProbeClients::new(Vec::new(), kubelet);
         }
         run.warnings.extend(contract.warnings.iter().cloned());
         if let Some(envoy) = &mut run.envoy {

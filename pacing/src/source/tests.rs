@@ -24,3 +24,11 @@ fn a_source_is_shown_as_an_address_or_a_network() {
         assert_eq!(Source::from(address.parse::<IpAddr>().unwrap()).to_string(), shown);
     }
 }
+
+#[test]
+fn an_address_alone_does_not_share_its_network() {
+    let node: IpAddr = "2001:db8::1".parse().unwrap();
+    assert_ne!(Source::alone(node), Source::alone("2001:db8::2".parse().unwrap()));
+    assert_ne!(Source::alone(node), Source::from(node));
+    assert_eq!(Source::alone(node).to_string(), "2001:db8::1");
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pacing::{Full, RateLimiter, SourceLimits};
 use tokio::time::Instant;
 
-use super::Limits;
+use super::{Limits, Peer};
 use crate::shared_pool::{SharedPool, Slot};
 use crate::source::Source;
 
@@ -78,6 +78,11 @@ impl Connections {
             start: Instant::now(),
             rates: limits.source_rate.map(rate),
         }
+    }
+
+    /// Registers a new connection. A trusted client of an IPv6 network shares its limits with nobody else there.
+    pub(super) fn admit_peer(&mut self, peer: Peer, is_trusted: bool) -> Result<Admitted, Refused> {
+        self.admit(if is_trusted { peer.source_alone() } else { peer.source() }, is_trusted)
     }
 
     /// Registers a new connection. At a limit, it evicts one that waits for a request, since a

@@ -113,6 +113,14 @@ impl Peer {
         }
     }
 
+    /// Like [`Self::source`], for a client that shares its limits with nobody else of its network.
+    pub fn source_alone(self) -> Option<Source> {
+        match self {
+            Self::Tcp(address) => Some(Source::alone(address.ip())),
+            Self::Unix => None,
+        }
+    }
+
     /// Returns true if the client is on this host and is not a proxy: captured traffic arrives from
     /// 127.0.0.6 and ::6.
     pub fn is_local(self) -> bool {

@@ -1,4 +1,4 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use super::*;
 use crate::http_server::{Rate, Reserved};
@@ -78,6 +78,17 @@ async fn a_source_that_opens_connections_too_fast_is_refused() {
     assert!(connections.admit(source(2), false).is_ok());
     tokio::time::advance(SECOND).await;
     assert!(connections.admit(source(1), false).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_of_a_trusted_client_is_not_that_of_its_network() {
+    let source_rate = Some(Rate { per_second: 1, burst: 2 });
+    let limits = Limits { source_rate, trusted_connections: 2, connections: 8, ..Limits::ONE_REQUEST };
+    let mut connections = Connections::new(limits);
+    let peer = |last: u16| Peer::Tcp((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last), 1).into());
+    let admitted: Vec<_> = (2..5).map(|last| connections.admit_peer(peer(last), false).map(drop)).collect();
+    assert_eq!(admitted, [Ok(()), Ok(()), Err(Refused::Rate)]);
+    assert!(connections.admit_peer(peer(1), true).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
