@@ -11,4 +11,5 @@ mod pilot_agent;
 mod pilot_agent_with_discovery;
 mod proxied_machine;
 mod proxy_with_istiod;
+mod reconnects;
 mod sidecar_with_istiod;

@@ -24,6 +24,8 @@ pub struct Istiod {
     /// The authority that istiod trusts on 15012, and that has signed its certificate.
     pub authority: Authority,
     pub cluster: Cluster,
+    /// Further arguments of the next process.
+    pub arguments: Vec<String>,
     files: Files,
     /// Whether Envoys use mutual TLS between each other.
     auto_mtls: bool,
@@ -62,7 +64,8 @@ impl Istiod {
         for (file, text) in [(&files.certificate, issued.certificate), (&files.key, issued.key)] {
             fs::write(file, text).expect("a writable folder");
         }
-        let mut istiod = Self { ip, folder, authority, cluster, files, auto_mtls, process: None };
+        let mut istiod =
+            Self { ip, folder, authority, cluster, arguments: Vec::new(), files, auto_mtls, process: None };
         istiod.start_process(&[]).await;
         istiod
     }
@@ -90,7 +93,7 @@ impl Istiod {
         }
         command.arg("--ctrlz_address").arg(self.ip.to_string());
         command.arg("--tlsCertFile").arg(&self.files.certificate).arg("--tlsKeyFile").arg(&self.files.key);
-        command.arg("--caCertFile").arg(&self.files.authority);
+        command.arg("--caCertFile").arg(&self.files.authority).args(&self.arguments);
         command.current_dir(&self.folder).env_clear();
         command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
         for (name, value) in [

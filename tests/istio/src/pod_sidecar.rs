@@ -194,6 +194,11 @@ impl PodSidecar {
         records.chunks(size.max(1)).filter_map(address).collect()
     }
 
+    /// Returns the metrics of the agent, of Envoy and of the application.
+    pub async fn metrics(&self) -> String {
+        caller::get(self.status, "/stats/prometheus", &[]).await.text()
+    }
+
     /// Returns a page of Envoy's admin interface.
     pub async fn admin(&self, path: &str) -> String {
         caller::get(self.admin, path, &[]).await.text()
