@@ -117,7 +117,7 @@ impl RunConfig {
         let has_local_metrics = contract.is_on("METRICS_LOCALHOST_ACCESS_ONLY");
         if let Some(probes) = &mut run.probes {
             probes.istio_metrics = Some(has_local_metrics);
-            // They have connections that no other client takes. Hooks are answered for all, as by Istio's agent.
+            // kubelet has connections that no other client takes. Hooks are answered for all, as by Istio's agent.
             let node = contract.variable("HOST_IP").and_then(|address| address.parse().ok());
             let kubelet: Vec<IpAddr> = node.into_iter().chain(machine.gateways).collect();
             probes.clients = ProbeClients::new(Vec::new(), kubelet);
