@@ -102,6 +102,12 @@ async fn measure(arguments: &Arguments) -> Result<(Vec<Row>, QuietRounds), Failu
         }
     }
     rows.push(restart(&mut istiod).await?);
+    for program in PROGRAMS {
+        #[expect(clippy::cast_precision_loss, reason = "bytes of a program")]
+        let size = std::fs::metadata(program.path())?.len() as f64 / MIB;
+        let row = Row::new(format!("file of the program, {}", program.name()), size, "MiB");
+        rows.push(if program == Program::Ours { row.at_most(8.0) } else { row });
+    }
     rows.extend(quiet.rows());
     Ok((rows, quiet))
 }
