@@ -18,7 +18,7 @@ use crate::mesh_certificates::{MeshCertificates, Pair};
 
 const WORKLOAD: &str = "default";
 const ROOTS: &str = "ROOTCA";
-/// Maximum number of secrets from files.
+/// Maximum number of secrets from files, besides the CA certificates of the system, which all clusters share.
 const FILES: usize = 256;
 /// The CA certificates of operating systems, of which the first file that exists is used.
 const SYSTEM_ROOTS: [&str; 8] = [
@@ -56,7 +56,7 @@ pub fn secrets(
         if followed.contains(name) {
             return true;
         }
-        if followed.len() >= FILES {
+        if followed.len() >= FILES && !matches!(files, SecretFiles::SystemRoots) {
             warn!(name, "secret not served: {FILES} secrets from files are served already");
             return false;
         }

@@ -99,4 +99,5 @@ async fn unknown_names_are_refused() {
     }
     assert!(!(secrets.request)("file-root:one-more.pem"));
     assert!((secrets.request)("file-root:0.pem"));
+    assert!((secrets.request)("file-root:system"));
 }
