@@ -52,19 +52,20 @@ fn with_container(view: &View<'_>, finding: Finding) -> Finding {
 
 /// `confirmed` is the time in seconds since a control plane has confirmed the configuration, 0 if none ever has.
 fn unreachable(is_stale: bool, is_disconnected: bool, confirmed: u64) -> Option<Finding> {
-    let since = |text: &str| match confirmed {
-        0 => String::new(),
-        seconds => format!("{text} {}", age(seconds)),
+    let mut text = match () {
+        () if is_stale => {
+            "Envoy uses a stored configuration, which no control plane has confirmed".to_owned()
+        }
+        () if is_disconnected => {
+            "the agent is not connected to its control plane, so that changes do not arrive".to_owned()
+        }
+        () => return None,
     };
-    let text = if is_stale {
-        let since = since(" for");
-        format!("Envoy uses a stored configuration, which no control plane has confirmed{since}")
-    } else if is_disconnected {
-        let since = since("; it confirmed the configuration before");
-        format!("the agent is not connected to its control plane, so that changes do not arrive{since}")
-    } else {
-        return None;
-    };
+    if confirmed > 0 {
+        let age = age(confirmed);
+        text +=
+            &if is_stale { format!(" for {age}") } else { format!("; the last confirmation is {age} old") };
+    }
     Some(Finding::note(Code::ControlPlane, text, "the log of the sidecar says why it does not reach it"))
 }
 

@@ -50,7 +50,7 @@ restart: the whole container, while istiod is unavailable; Istio's agent is not 
 /// Measures our agent in the place of Istio's
 #[derive(Clone, Debug, Parser)]
 struct Arguments {
-    /// Starts of each agent with each kind of key; the time that an RSA key takes varies by a factor of five
+    /// Starts of each agent with each kind of key; the time that an RSA key takes is random
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Services of the mesh
