@@ -151,3 +151,6 @@ fn response(
     let head = ResponseHead { type_url: SECRET, version: &version, nonce: &version };
     Some(head.encode(variant, resources, []))
 }
+
+#[cfg(test)]
+mod tests;
