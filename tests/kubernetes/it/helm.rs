@@ -1,6 +1,7 @@
 //! Tests of the Helm chart with the real Helm and an API server. Pods do not run, so the steps wait
 //! for objects, not for readiness.
 
+mod istio;
 mod lifecycle;
 mod manifests;
 mod rows;
@@ -31,6 +32,12 @@ pub(crate) const STEPS: [Step; 14] = [
     ("Helm adopts an installation of kustomize", lifecycle::adopt),
 ];
 
+/// The steps with the chart for an Istio mesh.
+pub(crate) const STEPS_WITH_ISTIO: [Step; 2] = [
+    ("the chart renders the shipped manifests", istio::manifests_equal),
+    ("its policy changes the sidecars of Istio's injector", istio::policy),
+];
+
 const NAMESPACE: &str = "app-health-system";
 
 /// The cluster, and the webhook. The webhook is dropped first, because its log is in the cluster's
@@ -51,25 +58,30 @@ impl Fixture {
     fn render(&self, values: &Value) -> Objects {
         let yaml = self.helm.template(NAMESPACE, values).unwrap_or_else(|error| panic!("{values}: {error}"));
         let mut objects = objects(&yaml);
-        for (key, object) in &mut objects {
-            let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let labels = metadata["labels"].as_object_mut().expect("labels");
-            for (label, value) in [
-                ("app.kubernetes.io/managed-by", "Helm"),
-                ("app.kubernetes.io/instance", "any-release"),
-                ("app.kubernetes.io/version", env!("CARGO_PKG_VERSION")),
-            ] {
-                assert_eq!(labels.remove(label), Some(json!(value)), "{key:?}: {label}");
-            }
-            assert!(labels.remove("helm.sh/chart").is_some(), "{key:?}");
-            if labels.get("app.kubernetes.io/name") == Some(&json!("app-health")) {
-                labels.remove("app.kubernetes.io/name");
-            }
-            if labels.is_empty() {
-                metadata.remove("labels");
-            }
-        }
+        without_labels_of_helm(&mut objects);
         objects
+    }
+}
+
+/// Removes the labels that only Helm's objects have.
+fn without_labels_of_helm(objects: &mut Objects) {
+    for (key, object) in objects {
+        let metadata = object["metadata"].as_object_mut().expect("metadata");
+        let labels = metadata["labels"].as_object_mut().expect("labels");
+        for (label, value) in [
+            ("app.kubernetes.io/managed-by", "Helm"),
+            ("app.kubernetes.io/instance", "any-release"),
+            ("app.kubernetes.io/version", env!("CARGO_PKG_VERSION")),
+        ] {
+            assert_eq!(labels.remove(label), Some(json!(value)), "{key:?}: {label}");
+        }
+        assert!(labels.remove("helm.sh/chart").is_some(), "{key:?}");
+        if labels.get("app.kubernetes.io/name") == Some(&json!("app-health")) {
+            labels.remove("app.kubernetes.io/name");
+        }
+        if labels.is_empty() {
+            metadata.remove("labels");
+        }
     }
 }
 

@@ -69,6 +69,16 @@ fn helm_chart() {
     }
 }
 
+#[test]
+#[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
+fn helm_chart_for_istio() {
+    let mut fixture = helm::Fixture::new(cluster("helm-istio"));
+    for (name, step) in helm::STEPS_WITH_ISTIO {
+        println!("{name}");
+        step(&mut fixture);
+    }
+}
+
 fn cluster(name: &str) -> Cluster {
     Cluster::start(&folder(name), Options::default())
 }
