@@ -159,10 +159,10 @@ _cargo-tool name version:
 set-version version:
     @python3 packaging/set_version.py "{{ version }}"
 
-# Package the Helm chart: target/charts/app-health-<version>.tgz
+# Package the Helm charts: target/charts/app-health-<version>.tgz, app-health-istio-<version>.tgz
 [group('build')]
 chart: _helm
-    target/helm/helm package charts/app-health --destination target/charts
+    target/helm/helm package charts/app-health charts/app-health-istio --destination target/charts
 
 # Build all programs, for development
 [group('build')]

@@ -22,13 +22,15 @@ says() { # expected first line, program and arguments
 }
 
 (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
-target/helm/helm lint --strict --quiet "$dist/app-health-$version.tgz"
-target/helm/helm template --namespace app-health app-health "$dist/app-health-$version.tgz" |
-    grep -q "image: .*app-health-control-plane:$version" || {
-    echo "check-dist: app-health-$version.tgz does not render the image of version $version" >&2
-    exit 1
-}
-echo "rendered: app-health-$version.tgz"
+for names in app-health/app-health-control-plane app-health-istio/app-health-istio; do
+    chart=${names%/*}-$version.tgz
+    target/helm/helm lint --strict --quiet "$dist/$chart"
+    target/helm/helm template --namespace app-health any-release "$dist/$chart" | grep -q "[ \"]${names#*/}:$version" || {
+        echo "check-dist: $chart does not render the image of version $version" >&2
+        exit 1
+    }
+    echo "rendered: $chart"
+done
 for name in amd64 arm64; do
     qemu=
     [ "$name" = "$(dpkg --print-architecture)" ] || qemu=qemu-aarch64

@@ -70,7 +70,9 @@ for arch in x86_64 aarch64; do
     archive "$dist/app-health-$version-$name.tar.gz" "$folder/.." "$(basename "$folder")"
 done
 packaging/lintian.sh
-archive "$dist/app-health-$version.tgz" charts app-health
+for chart in app-health app-health-istio; do
+    archive "$dist/$chart-$version.tgz" charts "$chart"
+done
 
 # Envoy's binaries, as the Python packages contain them.
 envoy=$(sed -n 's/^envoy_version=//p' justw)

@@ -15,7 +15,7 @@ use crate::windows;
 
 const NAMESPACE_LABEL: &str = "app-health.io/injection";
 /// The annotation that Istio's injector adds to each Pod that it changes.
-const ISTIO_STATUS: &str = "sidecar.istio.io/status";
+pub(crate) const ISTIO_STATUS: &str = "sidecar.istio.io/status";
 const INJECT: &str = "sidecar.istio.io/inject";
 /// Namespaces of which the shipped webhook configuration excludes all Pods.
 const NEVER: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "app-health-system"];
@@ -104,7 +104,7 @@ fn of_pod(situation: &Situation, pod: &Value) -> Option<(String, String)> {
         }
         Some(Cause::Skipped(SkipReason::AwaitsIstioInjector)) => pair(
             "the Pod asks Istio's injector for its sidecar with app-health-agent, and Istio has not added it",
-            "enable Istio's injection for the namespace, and add the template of envoy-config/istio to istiod's values",
+            "enable Istio's injection for the namespace; if an annotation of the Pod names the template, add that to istiod's values",
         ),
         Some(Cause::Refused(warning)) => of_injector(&warning.text, warning.code),
         Some(Cause::Skipped(SkipReason::RewriteOnly { .. })) | None => None,

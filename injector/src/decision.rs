@@ -10,7 +10,7 @@ use crate::pod_overrides::{INJECT, PodOverrides};
 use crate::settings::{InjectionMode, Settings, SidecarMode};
 use crate::template::AUTO_IMAGE;
 use crate::warning::{Code, Warning, quote};
-use crate::{listeners, pod, windows};
+use crate::{ISTIO_AGENT_LABEL, listeners, pod, windows};
 
 /// The name of Istio's sidecar.
 pub(super) const ISTIO_PROXY: &str = "istio-proxy";
@@ -188,7 +188,7 @@ fn decide_istio_pod(pod: &Value) -> Option<Decision> {
         .any(|container| pod::name(container) == ISTIO_PROXY && runs_our_agent(container));
     match SidecarPresence::of(spec, ISTIO_PROXY) {
         SidecarPresence::Complete if is_ours => Some(Decision::RaiseTimeouts),
-        SidecarPresence::Absent | SidecarPresence::Auto if is_ours || selects_our_template(pod) => {
+        SidecarPresence::Absent | SidecarPresence::Auto if is_ours || chooses_our_agent(pod) => {
             Some(Decision::skip(SkipReason::AwaitsIstioInjector))
         }
         SidecarPresence::Absent => None,
@@ -205,10 +205,11 @@ fn runs_our_agent(container: &Value) -> bool {
     program.rsplit('/').next() == Some(OUR_AGENT)
 }
 
-/// Returns whether the Pod names a template of ours for Istio's injector.
-fn selects_our_template(pod: &Value) -> bool {
+/// Returns whether the Pod asks for Istio's sidecar with our agent, by its label or by a template of ours.
+fn chooses_our_agent(pod: &Value) -> bool {
     let templates = pod::annotation(pod, ISTIO_TEMPLATES).and_then(Value::as_str).unwrap_or_default();
-    templates.split(',').any(|template| template.trim().starts_with(OUR_TEMPLATES))
+    pod["metadata"]["labels"][ISTIO_AGENT_LABEL] == "enabled"
+        || templates.split(',').any(|template| template.trim().starts_with(OUR_TEMPLATES))
 }
 
 /// Whether and how a container of the given name exists.

@@ -48,6 +48,9 @@ pub const STATUS_ANNOTATION: &str = "app-health.io/status";
 pub const ORIGINAL_PROBES_ANNOTATION: &str = "app-health.io/original-probes";
 /// The annotation with the warnings.
 pub const WARNINGS_ANNOTATION: &str = "app-health.io/warnings";
+/// Label of Pods and namespaces in an Istio mesh: `enabled` chooses our agent, by the policy of the chart
+/// app-health-istio; `disabled` on a Pod keeps Istio's.
+pub const ISTIO_AGENT_LABEL: &str = "app-health.io/istio-agent";
 
 #[cfg(test)]
 mod tests;

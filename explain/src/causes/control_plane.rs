@@ -1,7 +1,11 @@
 //! What the agent knows of its control plane, and which agent runs in a mesh of Istio, by its metrics.
 
+use injector::{ISTIO_AGENT_LABEL, pod};
+use serde_json::Value;
+
 use crate::clock::age;
 use crate::finding::{Code, Finding};
+use crate::injection::ISTIO_STATUS;
 use crate::metrics::{Sample, samples};
 use crate::view::View;
 
@@ -10,11 +14,11 @@ const SOON: u64 = 3600;
 const AGENT: &str = "app-health-agent";
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = unchanged(view).into_iter().collect();
     let Some(text) = view.situation.metrics.found().filter(|text| !text.is_empty()) else {
-        return Vec::new();
+        return findings;
     };
     let of = |name: &str| samples(text).filter(move |sample| sample.name == name).collect::<Vec<_>>();
-    let mut findings = Vec::new();
     findings.extend(istios_agent(view, !of("app_health_agent_build_info").is_empty()));
     let is_stale = of("app_health_agent_xds_stale_seconds").iter().any(|sample| sample.value > 0);
     // An agent without a control plane has the gauge too, and connects to none.
@@ -92,6 +96,25 @@ fn expiring(expiries: &[Sample<'_>], failed: &[Sample<'_>]) -> Option<Finding> {
             Code::ControlPlane,
             "the certificate of the Pod in the mesh expires within an hour, and its renewal fails",
             "the log of the sidecar says why; afterwards other Pods refuse its connections",
+        )
+    })
+}
+
+/// A label chooses our agent, but the API server has not changed the Pod.
+fn unchanged(view: &View<'_>) -> Option<Finding> {
+    let is_of_istio = pod::annotation(view.pod, ISTIO_STATUS).is_some();
+    if !is_of_istio || view.sidecar_container()?.value["command"].is_array() {
+        return None;
+    }
+    let label = |object: &Value| object["metadata"]["labels"][ISTIO_AGENT_LABEL].as_str().map(str::to_owned);
+    let namespace = view.situation.namespace_object.found().and_then(label);
+    let (object, value) =
+        label(view.pod).map(|value| ("the Pod", value)).or(namespace.map(|value| ("its namespace", value)))?;
+    (value == "enabled").then(|| {
+        Finding::note(
+            Code::ControlPlane,
+            format!("the Pod has Istio's agent, although {object} has the label {ISTIO_AGENT_LABEL}: enabled"),
+            "create the Pod again; if it stays so, the policy of the chart app-health-istio is not installed or fails",
         )
     })
 }

@@ -1,16 +1,13 @@
 //! Runs every command of docs/istio-setup.md, in order.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-
-use istio_tests::istio;
 use kit::docker::archive;
 use kubernetes_tests::doc_test::{Scripts, run_page};
 use mesh_tests::Mesh;
 
+const REPOSITORY: &str = "registry.example.com/app-health-istio";
 /// The node's images, and the names that the page uses for them.
 const IMAGES: [(&str, &str); 2] = [
-    (archive::AGENT, "registry.example.com/app-health-istio:0.1.0"),
+    (archive::AGENT, concat!("registry.example.com/app-health-istio:", env!("CARGO_PKG_VERSION"))),
     (archive::BUSYBOX, "docker.io/library/busybox:1.35"),
 ];
 
@@ -21,9 +18,8 @@ fn alone_every_command_of_the_page_works() {
     for (ours, named) in IMAGES {
         mesh.node.tag_image(ours, named);
     }
+    // A reader is slower than the API server, which applies another policy after a moment.
+    mesh.install_policy(REPOSITORY);
     let scripts = Scripts::of_reader(&mesh.node);
-    // Helm takes a folder of this name for the chart in Istio's repository.
-    fs::create_dir_all(scripts.folder.join("istio")).expect("a writable folder");
-    symlink(istio("charts/istio-discovery"), scripts.folder.join("istio/istiod")).expect("a writable folder");
     run_page("docs/istio-setup.md", &scripts);
 }

@@ -15,7 +15,7 @@ fn alone_the_webhook_understands_pods_with_our_agent() {
     let mut container = application(&[]);
     container["readinessProbe"]["timeoutSeconds"] = 3.into();
     container["livenessProbe"] = json!({"tcpSocket": {"port": 8080}});
-    let warnings = namespace.create(&pod("ours", Agent::Mounted, &[container]));
+    let warnings = namespace.create(&pod("ours", Agent::Template, &[container]));
     assert!(!warnings.contains("app-health: "), "{warnings}");
     let ours = namespace.pod_until("ours", "is ready", |pod| condition(pod, "Ready"));
     let names = |list: &str| -> Vec<Value> {

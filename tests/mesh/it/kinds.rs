@@ -3,7 +3,7 @@
 use kit::docker::archive::BUSYBOX;
 use kubernetes_tests::node::{FORWARDED_ADDRESS, FORWARDED_NAME, FollowedLog, Namespace, condition};
 use mesh_tests::Mesh;
-use mesh_tests::workloads::{Agent, application, calls, pod, service, template};
+use mesh_tests::workloads::{Agent, application, calls, classic, pod, service, template};
 use serde_json::{Value, json};
 
 /// The end of a Job's Pod requires that its sidecar ends.
@@ -15,11 +15,19 @@ fn jobs_end() {
     let wait = "until wget -q -O /dev/null http://127.0.0.1:15020/healthz/ready; do sleep 1; done";
     let quit = format!("{wait}; wget -q -O - --post-data= http://127.0.0.1:15020/quitquitquit");
     // A classic sidecar ends when the application asks it to, as Istio documents.
-    let jobs = [("native", Agent::Mounted, wait), ("classic", Agent::Copied, &quit)];
+    let jobs = [
+        ("native", Agent::Mounted, wait),
+        ("classic", Agent::Mounted, &quit),
+        ("stock-classic", Agent::Stock, &quit),
+        ("copied", Agent::Copied, &quit),
+    ];
     for (name, agent, command) in jobs {
         let container = json!({"name": "app", "image": BUSYBOX, "command": ["sh", "-c", command]});
         let mut template = template(name, agent, &[container]);
         template["spec"]["restartPolicy"] = "Never".into();
+        if name.ends_with("classic") {
+            template = classic(template);
+        }
         namespace.create(&json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
             "spec": {"backoffLimit": 0, "template": template},
@@ -147,15 +155,26 @@ fn hooks_are_called() {
     let stop = json!({"httpGet": {"path": "/hook/stop", "port": 8080}});
     let start = json!({"httpGet": {"path": "/hook/start", "port": 8080}});
     // An application with a classic sidecar starts at the same time as that, so that a hook at its
-    // start may find no agent.
+    // start may find no agent, unless the application is held.
+    let both = json!({"preStop": stop, "postStart": start});
     let pods = [
-        ("native", Agent::Mounted, json!({"preStop": stop, "postStart": start})),
-        ("classic", Agent::Copied, json!({"preStop": stop})),
+        ("native", Agent::Mounted, both.clone()),
+        ("classic", Agent::Mounted, json!({"preStop": stop})),
+        ("held-classic", Agent::Mounted, both),
+        ("copied", Agent::Copied, json!({"preStop": stop})),
     ];
     for (name, agent, hooks) in &pods {
         let mut container = application(&[]);
         container["lifecycle"] = hooks.clone();
-        namespace.create(&pod(name, *agent, &[container]));
+        let mut pod = pod(name, *agent, &[container]);
+        if name.ends_with("classic") {
+            pod = classic(pod);
+        }
+        if name.starts_with("held") {
+            pod["metadata"]["annotations"]["proxy.istio.io/config"] =
+                "holdApplicationUntilProxyStarts: true".into();
+        }
+        namespace.create(&pod);
     }
     for (name, _, hooks) in &pods {
         namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));

@@ -2,12 +2,16 @@
 
 use kubernetes_tests::node::{address, condition, http_get};
 use mesh_tests::Mesh;
-use mesh_tests::workloads::{Agent, application, calls, command, control, pod, service};
+use mesh_tests::workloads::{Agent, application, calls, classic, command, control, pod, service};
 use serde_json::{Value, json};
 
-const PODS: [(&str, Agent); 4] = [
+/// Pods with native sidecars, except where the name says so and where a container copies our agent.
+const PODS: [(&str, Agent); 7] = [
     ("stock", Agent::Stock),
+    ("stock-classic", Agent::Stock),
     ("mounted", Agent::Mounted),
+    ("mounted-classic", Agent::Mounted),
+    ("template", Agent::Template),
     ("copied", Agent::Copied),
     ("included", Agent::Included),
 ];
@@ -27,6 +31,9 @@ fn requests_are_authenticated_between_both_agents() {
         let arguments: Vec<&str> = others.iter().map(String::as_str).collect();
         shop.kubectl_ok(&["create", "serviceaccount", name], "");
         let mut pod = pod(name, agent, &[application(&arguments)]);
+        if name.ends_with("classic") {
+            pod = classic(pod);
+        }
         pod["spec"]["serviceAccountName"] = name.into();
         shop.create(&service(name));
         shop.create(&pod);

@@ -27,7 +27,7 @@ fn a_rollout_loses_no_request() {
         for (name, _) in CALLERS {
             calls(&namespace, name, URL);
         }
-        let patch = json!({"spec": {"template": {"metadata": {"annotations": agent.annotations()}}}});
+        let patch = json!({"spec": {"template": {"metadata": agent.metadata()}}});
         namespace.kubectl_ok(&["patch", "deployment", "web", "--patch", &patch.to_string()], "");
         roll_out(&namespace);
         // All Pods of the earlier template have ended too.

@@ -6,6 +6,7 @@ pub mod sidecar;
 pub mod workloads;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -55,30 +56,47 @@ impl Mesh {
 
     fn install(&self) {
         let cluster = &self.node.cluster;
-        let helm = Helm::new(&self.node.folder.join("helm"), cluster.kubeconfig("admin"));
+        let helm = self.helm();
         let shipped =
             fs::read_to_string(workspace().join("envoy-config/istio/values.yaml")).expect("the values");
         let ours = self.node.folder.join("app-health-values.yaml");
         fs::write(&ours, shipped.replace("REGISTRY/", "")).expect("a writable folder");
         let values = self.node.folder.join("istiod-values.json");
         fs::write(&values, settings().to_string()).expect("a writable folder");
-        for (release, chart, files) in
-            [("istio-base", "base", vec![]), ("istiod", "istio-discovery", vec![values, ours])]
-        {
-            let folder = istio("charts").join(chart);
-            let mut arguments = vec!["install".to_owned(), release.to_owned(), folder.display().to_string()];
-            arguments.extend(["--namespace", SYSTEM, "--create-namespace"].map(str::to_owned));
-            for file in files {
-                arguments.extend(["--values".to_owned(), file.display().to_string()]);
-            }
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            helm.run(&arguments)
-                .unwrap_or_else(|error| panic!("the chart {chart} is not installed: {error}"));
-        }
+        install(&helm, "istio-base", &istio("charts/base"), &[]);
+        install(
+            &helm,
+            "istiod",
+            &istio("charts/istio-discovery"),
+            &["--values", path(&values), "--values", path(&ours)],
+        );
         let rollout = ["rollout", "status", "-n", SYSTEM, "deployment/istiod", "--timeout", "120s"];
         cluster.kubectl_ok(&rollout, "");
         cluster.apply(&strict().to_string());
-        self.wait_for_injector();
+        self.install_policy("app-health-istio");
+    }
+
+    fn helm(&self) -> Helm {
+        Helm::new(&self.node.folder.join("helm"), self.node.cluster.kubeconfig("admin"))
+    }
+
+    /// Installs the chart app-health-istio with the image of this repository, and waits until Istio's injector and
+    /// the policy change Pods: istiod is ready before the API server trusts it.
+    ///
+    /// # Panics
+    /// If that is not possible; the message contains the reason.
+    pub fn install_policy(&self, repository: &str) {
+        let chart = workspace().join("charts/app-health-istio");
+        let set = format!("image.repository={repository}");
+        install(&self.helm(), "app-health-istio", &chart, &["--set", &set]);
+        let namespace = self.create_namespace("injector");
+        let pod = workloads::pod("any", Agent::Mounted, &[workloads::application(&[])]).to_string();
+        let create = ["-n", &namespace.name, "create", "--dry-run=server", "-o", "json", "-f", "-"];
+        let image = format!("\"{repository}:");
+        self.node.until("the sidecar of a new Pod has our agent", || {
+            let output = self.node.cluster.kubectl(&create, &pod);
+            String::from_utf8_lossy(&output.stdout).contains(&image)
+        });
     }
 
     /// Creates a namespace whose Pods Istio's injector changes.
@@ -87,17 +105,6 @@ impl Mesh {
     /// If it cannot be created.
     pub fn create_namespace(&self, name: &str) -> Namespace<'_> {
         self.node.create_labeled_namespace(name, &[INJECTED_BY_ISTIO])
-    }
-
-    /// Waits until Istio's injector changes Pods: istiod is ready before the API server trusts it.
-    fn wait_for_injector(&self) {
-        let namespace = self.create_namespace("injector");
-        let pod = workloads::pod("any", Agent::Mounted, &[workloads::application(&[])]).to_string();
-        let create = ["-n", &namespace.name, "create", "--dry-run=server", "-o", "json", "-f", "-"];
-        self.node.until("Istio's injector changes Pods", || {
-            let output = self.node.cluster.kubectl(&create, &pod);
-            String::from_utf8_lossy(&output.stdout).contains("\"istio-proxy\"")
-        });
     }
 
     /// Runs `app-health explain` as the administrator, and returns stdout.
@@ -124,6 +131,17 @@ impl Mesh {
         assert!(output.status.success(), "istioctl {arguments:?}: {err}\n{out}");
         out
     }
+}
+
+/// Installs or upgrades a chart with these flags.
+fn install(helm: &Helm, release: &str, chart: &Path, flags: &[&str]) {
+    let place = ["--namespace", SYSTEM, "--create-namespace"];
+    let arguments = [&["upgrade", "--install", release, path(chart)], &place[..], flags].concat();
+    helm.run(&arguments).unwrap_or_else(|error| panic!("{release} is not installed: {error}"));
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
 }
 
 /// Values of Istio's chart: images of the tests, small requests, and, with a stock Envoy, which has no filters of

@@ -4,13 +4,21 @@ use kit::docker::archive::{APPLICATION, PROXY_WITH_OURS};
 use kubernetes_tests::node::Namespace;
 use serde_json::{Value, json};
 
+/// The label that chooses our agent for a Pod, or for all Pods of a namespace.
+const LABEL: &str = "app-health.io/istio-agent";
+
+/// The annotation that chooses between a native and a classic sidecar.
+const NATIVE: &str = "sidecar.istio.io/nativeSidecar";
+
 /// Which agent a Pod has, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Istio's.
     Stock,
-    /// Ours, from an image that is mounted as a volume.
+    /// Ours, from an image that is mounted as a volume. The policy of the chart app-health-istio changes the Pod.
     Mounted,
+    /// The same, by a template of Istio's injector.
+    Template,
     /// Ours, copied from its image by an init container.
     Copied,
     /// Ours, in the image of Istio, and chosen by the Pod itself.
@@ -18,19 +26,22 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns the annotations of a Pod that choose this agent; null removes one.
-    pub fn annotations(self) -> Value {
+    /// Returns the labels and annotations of a Pod that choose this agent; null removes one.
+    pub fn metadata(self) -> Value {
+        let label = (self == Self::Mounted).then_some("enabled");
         let templates = match self {
-            Self::Stock | Self::Included => None,
-            Self::Mounted => Some("sidecar,app-health"),
+            Self::Stock | Self::Mounted | Self::Included => None,
+            Self::Template => Some("sidecar,app-health"),
             Self::Copied => Some("sidecar,app-health-copy"),
         };
-        // The container that copies would run after a native sidecar.
-        let native = (self == Self::Copied).then_some("false");
         let image = (self == Self::Included).then_some(PROXY_WITH_OURS);
         json!({
-            "inject.istio.io/templates": templates, "sidecar.istio.io/nativeSidecar": native,
-            "sidecar.istio.io/proxyImage": image,
+            "labels": {LABEL: label},
+            "annotations": {
+                "inject.istio.io/templates": templates, "sidecar.istio.io/proxyImage": image,
+                // The container that copies would run after a native sidecar.
+                NATIVE: (self == Self::Copied).then_some("false"),
+            },
         })
     }
 
@@ -65,13 +76,21 @@ pub fn pod(name: &str, agent: Agent, containers: &[Value]) -> Value {
 
 /// A Pod without a name, as a controller has it.
 pub fn template(app: &str, agent: Agent, containers: &[Value]) -> Value {
-    let mut annotations = agent.annotations();
-    annotations.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    let mut metadata = agent.metadata();
+    metadata["labels"]["app"] = app.into();
+    for map in ["labels", "annotations"] {
+        metadata[map].as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    }
     let containers: Vec<Value> = containers.iter().cloned().chain(agent.container()).collect();
     json!({
-        "metadata": {"labels": {"app": app}, "annotations": annotations},
-        "spec": {"terminationGracePeriodSeconds": 30, "containers": containers},
+        "metadata": metadata, "spec": {"terminationGracePeriodSeconds": 30, "containers": containers},
     })
+}
+
+/// The same Pod or template with a classic sidecar, which is an ordinary container.
+pub fn classic(mut pod: Value) -> Value {
+    pod["metadata"]["annotations"][NATIVE] = "false".into();
+    pod
 }
 
 /// A Service for the Pods with this label `app`.
