@@ -126,6 +126,44 @@ async fn a_valid_certificate_stays_while_renewals_fail() {
     assert!(is_not_on_disk(&sidecar.folder), "keys are in the folder of Envoy's configuration only");
 }
 
+/// A request for a certificate that nobody answers ends long before the certificate does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs istiod: ./justw test-istio"]
+async fn a_valid_certificate_stays_while_istiod_is_paused() {
+    let istiod = Istiod::start_with_auto_mtls("istio-paused").await;
+    let sidecar = pod(Program::Ours, POD, &istiod, &[("SECRET_TTL", "60s")]);
+    sidecar.until_ready().await;
+    let first = fetch(&sidecar.secrets(), "default").await;
+    istiod.pause(true);
+    until_logged(&sidecar, "certificate not renewed, keeping the valid one").await;
+    assert_eq!(fetch(&sidecar.secrets(), "default").await, first);
+    istiod.pause(false);
+    until_renewed(&sidecar, &first).await;
+}
+
+/// CA certificates that istiod adds to those of the mesh.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs istiod and Istio's agent: ./justw test-istio"]
+async fn trust_bundles_are_those_of_istios_agent() {
+    let mut istiod = Istiod::start_with_auto_mtls("istio-trust-bundle").await;
+    istiod.kill();
+    let added = Authority::new().pem();
+    let indented: String = added.lines().map(|line| format!("    {line}\n")).collect();
+    istiod.mesh = format!("caCertificates:\n- pem: |\n{indented}");
+    istiod.start_process(&[("ISTIO_MULTIROOT_MESH", "true")]).await;
+    let [theirs, ours] = [(Program::Istios, "theirs"), (Program::Ours, "ours")]
+        .map(|(program, name)| pod(program, name, &istiod, &[("PROXY_CONFIG_XDS_AGENT", "true")]));
+    let roots = async |pod: &PodSidecar| fetch(&pod.secrets(), "ROOTCA").await.roots;
+    for pod in [&theirs, &ours] {
+        pod.until_ready().await;
+        let has_added = async || roots(pod).await.contains(added.trim());
+        wait::until_or(|| format!("the added certificate is served:\n{}", pod.log()), has_added).await;
+    }
+    let [theirs, ours] = [roots(&theirs).await, roots(&ours).await];
+    assert_eq!(ours, theirs);
+    assert_eq!(ours.len(), 2, "that of istiod, and the added one");
+}
+
 async fn until_logged(pod: &PodSidecar, text: &str) {
     wait::until_or(|| format!("{text:?} is logged:\n{}", pod.log()), async || pod.log().contains(text)).await;
 }

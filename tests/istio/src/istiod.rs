@@ -9,6 +9,7 @@ use kit::vm::certificates::{Authority, DISCOVERY_NAME, Files};
 use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::{caller, net, wait};
 use kubernetes_tests::{Cluster, Options, Process, command};
+use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
 use crate::istio;
@@ -26,6 +27,8 @@ pub struct Istiod {
     pub cluster: Cluster,
     /// Further arguments of the next process.
     pub arguments: Vec<String>,
+    /// Further settings of the mesh for the next process, as YAML.
+    pub mesh: String,
     files: Files,
     /// Whether Envoys use mutual TLS between each other.
     auto_mtls: bool,
@@ -64,8 +67,17 @@ impl Istiod {
         for (file, text) in [(&files.certificate, issued.certificate), (&files.key, issued.key)] {
             fs::write(file, text).expect("a writable folder");
         }
-        let mut istiod =
-            Self { ip, folder, authority, cluster, arguments: Vec::new(), files, auto_mtls, process: None };
+        let mut istiod = Self {
+            ip,
+            folder,
+            authority,
+            cluster,
+            arguments: Vec::new(),
+            mesh: String::new(),
+            files,
+            auto_mtls,
+            process: None,
+        };
         istiod.start_process(&[]).await;
         istiod
     }
@@ -78,7 +90,8 @@ impl Istiod {
     /// Starts istiod with these additional environment variables, and waits until it is ready.
     pub async fn start_process(&mut self, environment: &[(&str, &str)]) {
         let mesh = self.folder.join("mesh.yaml");
-        fs::write(&mesh, format!("enableAutoMtls: {}\n", self.auto_mtls)).expect("a writable folder");
+        fs::write(&mesh, format!("enableAutoMtls: {}\n{}", self.auto_mtls, self.mesh))
+            .expect("a writable folder");
         let (monitoring, http) = (self.address(15014), self.address(8080));
         let mut command = command(&istio("pilot-discovery"));
         command.args(["discovery", "--registries", "Kubernetes", "--httpsAddr", ""]);
@@ -123,6 +136,15 @@ impl Istiod {
     /// Kills istiod with SIGKILL.
     pub fn kill(&mut self) {
         self.process = None;
+    }
+
+    /// Stops istiod with SIGSTOP, or lets it continue: its connections stay open meanwhile.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn pause(&self, is_paused: bool) {
+        let signal = if is_paused { Signal::SIGSTOP } else { Signal::SIGCONT };
+        kill(self.process.as_ref().expect("istiod runs").pid(), signal).expect("istiod runs");
     }
 
     /// Returns the end of the log.

@@ -8,7 +8,7 @@ use serving::grpc::MessageBody;
 use tokio::net::UnixStream;
 use tokio_util::task::AbortOnDropHandle;
 use xds::Response;
-use xds::type_url::{HEALTH_INFORMATION, LISTENER};
+use xds::type_url::{CLUSTER, HEALTH_INFORMATION, LISTENER};
 
 use super::*;
 
@@ -40,7 +40,7 @@ impl Envoy {
         let body = MessageBody::of_request(queue, |message| grpc::parts(message, Bytes::new()));
         let request = HttpRequest::post(format!("http://agent{}", Variant::Sotw.path())).body(body).unwrap();
         let response = sender.send_request(request).await.expect("a response");
-        let responses = Messages::new(response.into_body(), 1 << 20);
+        let responses = Messages::new(response.into_body(), 128 << 20);
         Self { requests, responses, _connection: connection }
     }
 
@@ -98,6 +98,37 @@ async fn a_server_that_refuses_reports_twice_serves_envoy_without_them() {
     envoy.send(Request { type_url: response.type_url, version, nonce, ..Request::default() }).await;
     let next = stream.request().await;
     assert_eq!((&*next.type_url, &*next.version, &*next.nonce), (LISTENER, "v1", "v1"), "no report");
+}
+
+/// The configuration of a big mesh, as istiod sends it without deltas, with the limit of the agent in an Istio mesh.
+#[tokio::test(start_paused = true)]
+async fn a_response_of_64_mib_reaches_envoy() {
+    const COUNT: usize = 64;
+    let server = Server::start(None).await;
+    let state_dir = folder("big");
+    let proxy = ProxyConfig { sockets: vec![state_dir.join("xds.sock")], state_dir, max_age: None };
+    let config = DiscoveryConfig { response_limit: 512 << 20, ..config(Endpoint::Ip(server.address())) };
+    let _agent = Agent::start_with(config, Some(proxy.clone()));
+    let mut envoy = Envoy::open(&proxy).await;
+    let node = Node { id: "envoy".to_owned(), ..Node::default() }.encode_identity();
+    envoy.send(Request { node: Some(node), type_url: CLUSTER.to_owned(), ..Request::default() }).await;
+    let mut stream = server.accept().await;
+    assert_eq!(stream.request().await.type_url, CLUSTER);
+    let resources: Vec<Bytes> = (0..COUNT).map(cluster_of_1_mib).collect();
+    stream.send(CLUSTER, "v1", &resources).await;
+    let response = Response::parse(&envoy.responses.next().await.unwrap(), Variant::Sotw).unwrap();
+    let received: Vec<&Bytes> = response.resources.iter().map(|resource| &resource.any).collect();
+    assert!(received.iter().copied().eq(&resources), "{} resources", received.len());
+    let (version, nonce) = (response.version, response.nonce);
+    envoy.send(Request { type_url: CLUSTER.to_owned(), version, nonce, ..Request::default() }).await;
+    assert_eq!(stream.request().await.version, "v1", "Envoy's acknowledgement");
+}
+
+fn cluster_of_1_mib(index: usize) -> Bytes {
+    let mut cluster = bytes::BytesMut::new();
+    xds::put_bytes(&mut cluster, 1, format!("cluster-{index}").as_bytes());
+    xds::put_bytes(&mut cluster, 28, &vec![b'a'; 1 << 20]);
+    xds::any(CLUSTER, &cluster)
 }
 
 #[tokio::test(start_paused = true)]
