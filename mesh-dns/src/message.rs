@@ -19,6 +19,9 @@ const CLASS_IN: u16 = 1;
 /// How long clients may keep an answer, in seconds.
 const TTL: u32 = 30;
 
+/// Stands for a dot that does not separate labels.
+const DOT_IN_LABEL: char = '\u{2024}';
+
 /// Flags of the header.
 const RESPONSE: u16 = 0x8000;
 const OPCODE: u16 = 0x7800;
@@ -43,8 +46,8 @@ pub struct Query {
     flags: u16,
     /// The bytes of the question.
     question: Vec<u8>,
-    /// The name in lower case, without the dot at the end, such as `web.shop.svc.cluster.local`. `None` for a
-    /// name that no table contains.
+    /// The name in lower case, without the dot at the end, such as `web.shop.svc.cluster.local`; each character is a
+    /// byte. `None` for the root.
     pub name: Option<String>,
     pub kind: u16,
     /// The largest message over UDP that the client accepts.
@@ -84,14 +87,14 @@ impl Query {
         let [kind_high, kind_low, _, _] = *fields.ok_or_else(|| refused(Code::FormatError))?;
         let end = after + 4;
         let records = answers + authorities + additional;
-        let limit = edns_limit(message, end, records).unwrap_or(SMALLEST_LIMIT);
+        let limit = edns_limit(message, end, records).ok_or_else(|| refused(Code::FormatError))?;
         Ok(Self {
             id,
             flags,
             question: message.get(HEADER..end).unwrap_or_default().to_vec(),
             name,
             kind: u16::from_be_bytes([kind_high, kind_low]),
-            limit: limit.max(SMALLEST_LIMIT),
+            limit,
         })
     }
 
@@ -188,14 +191,15 @@ impl Record {
 /// Returns true if DNS can represent this name.
 pub fn is_name(name: &str) -> bool {
     let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len());
-    name.len() + 2 <= LONGEST_NAME && name.split('.').all(is_label)
+    name.is_ascii() && name.len() + 2 <= LONGEST_NAME && name.split('.').all(is_label)
 }
 
 fn write_name(name: &str, to: &mut Vec<u8>) {
     for label in name.split('.') {
-        let label = label.as_bytes().get(..label.len().min(LONGEST_LABEL)).unwrap_or_default();
-        to.push(u8::try_from(label.len()).unwrap_or_default());
-        to.extend_from_slice(label);
+        // A character of a name is one byte, or the dot in a label.
+        let bytes = label.chars().take(LONGEST_LABEL).map(|char| u8::try_from(char).unwrap_or(b'.'));
+        to.push(u8::try_from(label.chars().count().min(LONGEST_LABEL)).unwrap_or_default());
+        to.extend(bytes);
     }
     to.push(0);
 }
@@ -211,9 +215,9 @@ fn head(id: u16, flags: u16, code: Code, [questions, answers]: [u16; 2]) -> [u8;
     [a, b, c, d, e, f, g, h, 0, 0, 0, 0]
 }
 
-/// Reads a name without compression: its text, unless no table contains it, and the position after it.
+/// Reads a name without compression: its text, unless it is the root, and the position after it.
 fn name(message: &[u8], start: usize) -> Option<(Option<String>, usize)> {
-    let (mut text, mut at, mut is_text) = (String::new(), start, true);
+    let (mut text, mut at) = (String::new(), start);
     loop {
         let length = usize::from(*message.get(at)?);
         at += 1;
@@ -227,27 +231,35 @@ fn name(message: &[u8], start: usize) -> Option<(Option<String>, usize)> {
         if !text.is_empty() {
             text.push('.');
         }
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*');
-        is_text &= label.iter().all(is_plain);
-        text.extend(label.iter().map(|byte| char::from(byte.to_ascii_lowercase())));
+        text.extend(label.iter().map(|byte| match byte {
+            b'.' => DOT_IN_LABEL,
+            _ => char::from(byte.to_ascii_lowercase()),
+        }));
         at += length;
     }
-    Some(((is_text && !text.is_empty()).then_some(text), at))
+    Some(((!text.is_empty()).then_some(text), at))
 }
 
-/// Returns the size of messages that an OPT record allows, RFC 6891.
+/// Returns the size of messages that the client accepts, which an OPT record can raise, RFC 6891; `None` if a record
+/// is incomplete.
 fn edns_limit(message: &[u8], mut at: usize, records: u16) -> Option<usize> {
+    let mut limit = SMALLEST_LIMIT;
     for _ in 0..records {
+        // As Istio's proxy, which accepts a message without the records that it announces.
+        if at == message.len() {
+            break;
+        }
         at = skip_name(message, at)?;
         let fields: Range<usize> = at..at + 10;
         let [kind_high, kind_low, size_high, size_low, _, _, _, _, length_high, length_low] =
             *message.get(fields)?.first_chunk::<10>()?;
         if u16::from_be_bytes([kind_high, kind_low]) == TYPE_OPT {
-            return Some(u16::from_be_bytes([size_high, size_low]).into());
+            limit = limit.max(u16::from_be_bytes([size_high, size_low]).into());
         }
         at += 10 + usize::from(u16::from_be_bytes([length_high, length_low]));
+        message.get(at..)?;
     }
-    None
+    Some(limit)
 }
 
 /// Returns the position after a name, which may end with a pointer.

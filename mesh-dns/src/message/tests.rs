@@ -16,8 +16,28 @@ fn questions_are_read() {
     assert_eq!((query.kind, query.limit), (TYPE_A, 512));
     let root = [0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
     assert_eq!(Query::parse(&root).unwrap().name, None);
-    let query = Query::parse(&question("a b.example", TYPE_A)).unwrap();
-    assert_eq!(query.name, None, "a name that no table contains");
+    let query = Query::parse(&question("a \u{df}.example", TYPE_A)).unwrap();
+    assert_eq!(query.name.as_deref(), Some("a \u{df}.example"), "each byte is a character");
+    let mut with_dot = question("a.b.example", TYPE_A);
+    with_dot.splice(HEADER..HEADER + 4, *b"\x03a.b");
+    let name = Query::parse(&with_dot).unwrap().name.unwrap();
+    assert_eq!(name.split('.').count(), 2, "{name}: the first dot is in a label");
+    let mut written = Vec::new();
+    write_name(&name, &mut written);
+    assert!(with_dot[HEADER..].starts_with(&written));
+}
+
+#[test]
+fn other_records_of_a_question_are_complete_or_missing() {
+    let mut message = question("web.shop", TYPE_A);
+    message[11] = 1;
+    assert_eq!(Query::parse(&message).unwrap().limit, SMALLEST_LIMIT);
+    let opt = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 2, 7, 7];
+    for length in 1..opt.len() {
+        let message = [&message, &opt[..length]].concat();
+        assert!(matches!(Query::parse(&message), Err(NoQuery::Refused(_))), "{length} bytes");
+    }
+    assert_eq!(Query::parse(&[&message, &opt[..]].concat()).unwrap().limit, 1232);
 }
 
 #[test]

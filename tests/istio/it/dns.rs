@@ -18,7 +18,8 @@ use xds::put_bytes;
 
 use istio_tests::istio;
 
-const QUERIES: u64 = 1000;
+const QUERIES: u64 = 3000;
+const MALFORMED: u64 = 500;
 const SEED_VARIABLE: &str = "APP_HEALTH_SEED";
 const NAMESPACE: &str = "shop";
 const DOMAIN: &str = "shop.svc.cluster.local";
@@ -61,7 +62,9 @@ struct Said {
     code: u8,
     is_authoritative: bool,
     is_truncated: bool,
-    records: BTreeSet<(String, u16, Vec<u8>)>,
+    /// Owner, type, time to live in seconds, and content.
+    records: BTreeSet<(String, u16, u32, Vec<u8>)>,
+    has_edns: bool,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,6 +88,16 @@ async fn dns_answers_are_equal() {
     let listeners = DnsListeners::bind(&config).expect("free ports");
     let (own, _table, _task) = dns::start(config, listeners, Arc::default(), fastrand::Rng::new());
     (own.accept)(&table).expect("a table");
+    for seed in first..first + MALFORMED {
+        let message = malformed(seed);
+        let [expected, found] =
+            [theirs, ours].map(|ip| answers_to_malformed(SocketAddr::new(ip, PORT), message.clone()));
+        let (mut expected, found) = (expected.await, found.await);
+        if let Some(code) = refused_by_ours(&message) {
+            expected = (vec![[0x10 | message[2] >> 3 & 0xf, code]], true);
+        }
+        assert_eq!(found, expected, "{SEED_VARIABLE}={seed}: {message:02x?}");
+    }
     for seed in first..first + QUERIES {
         let (query, is_tcp) = query(seed);
         let [expected, found] =
@@ -178,6 +191,73 @@ fn query(seed: u64) -> (Vec<u8>, bool) {
     (query, random.u8(..4) == 0)
 }
 
+/// A query of which some bytes are others or missing.
+fn malformed(seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut message, _) = query(seed);
+    for _ in 0..random.usize(1..4) {
+        // Most of what is checked is in the header.
+        let end = if random.bool() { 12 } else { message.len() };
+        let index = random.usize(2..end);
+        message[index] = random.u8(..);
+    }
+    if random.u8(..3) == 0 {
+        message.truncate(random.usize(2..message.len()));
+    }
+    // The number tells it from the query that follows.
+    (message[0], message[1]) = (0, 0);
+    message
+}
+
+/// The code with which ours refuses a message that Istio's proxy passes on: NOTIFY, which is for servers of zones, RFC
+/// 1996, and a question without its type or class, RFC 1035.
+fn refused_by_ours(message: &[u8]) -> Option<u8> {
+    const NOTIFY: u8 = 4;
+    let (is_response, operation) = (message.get(2)? & 0x80 != 0, message[2] >> 3 & 0xf);
+    let has_one_question = message.get(4..6)? == [0, 1];
+    let is_incomplete = || {
+        let mut at = 12;
+        while message.get(at).is_some_and(|length| *length != 0) {
+            at += 1 + usize::from(message[at]);
+        }
+        message.len() < at + 5
+    };
+    match operation {
+        _ if is_response || message.len() < 12 => None,
+        NOTIFY => Some(4),
+        0 if has_one_question && is_incomplete() => Some(1),
+        _ => None,
+    }
+}
+
+/// Sends a message and then a query over one TCP connection. Returns the kinds and codes of the responses to the first, and
+/// whether the connection stays open, so that the second gets one too.
+async fn answers_to_malformed(server: SocketAddr, message: Vec<u8>) -> (Vec<[u8; 2]>, bool) {
+    let (mut following, _) = query(0);
+    (following[0], following[1]) = (1, 1);
+    let asked = async {
+        let mut stream = TcpStream::connect(server).await.expect("a server");
+        for message in [&message, &following] {
+            let length = u16::try_from(message.len()).expect("a short message");
+            // The server may have closed the connection.
+            let _ = stream.write_all(&[&length.to_be_bytes(), message.as_slice()].concat()).await;
+        }
+        let mut answers = Vec::new();
+        while let Ok(length) = stream.read_u16().await {
+            let mut response = vec![0; length.into()];
+            if stream.read_exact(&mut response).await.is_err() {
+                break;
+            }
+            if response[..2] == [1, 1] {
+                return (answers, true);
+            }
+            answers.push([response[2] >> 3, response[3] & 0xf]);
+        }
+        (answers, false)
+    };
+    tokio::time::timeout(wait::timeout(), asked).await.expect("an answer, or the end of the connection")
+}
+
 /// Sends a query, and receives the response.
 async fn ask(server: SocketAddr, query: Vec<u8>, is_tcp: bool) -> Vec<u8> {
     let asked = async {
@@ -199,42 +279,62 @@ async fn ask(server: SocketAddr, query: Vec<u8>, is_tcp: bool) -> Vec<u8> {
     tokio::time::timeout(wait::timeout(), asked).await.expect("a response")
 }
 
-/// Serves the names that no table contains: with an address, or with a code that depends on the name.
+/// Answers for the names that no table contains, with what depends on the name: a code, an address, an alias with its
+/// address, or more addresses than fit into 512 bytes.
+fn answer_of_upstream(query: &[u8], is_tcp: bool) -> Vec<u8> {
+    const ADDRESS: [u8; 14] = [0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 51, 100, 0];
+    const ALIAS: [u8; 18] = [0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 90, 0, 6, 3, b'o', b'w', b'n', 0xc0, 12];
+    const EDNS: [u8; 11] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
+    let (name, end) = name(query, 12);
+    let has_edns = query[11] == 1;
+    let mut head = query[..end + 4].to_vec();
+    (head[2], head[3]) = (head[2] | 0x80, 0x80);
+    let edns = if has_edns { &EDNS[..] } else { &[] };
+    let alias_content = u8::try_from(end + 4 + 12).expect("a short query");
+    let owned_by = |owner: u8, last: u8| [&[0xc0, owner], &ADDRESS[..13], &[last]].concat();
+    let kind = name.to_lowercase().bytes().map(usize::from).sum::<usize>() % 6;
+    let records = match kind {
+        0 => vec![owned_by(12, 1)],
+        1 => vec![ALIAS.to_vec(), owned_by(alias_content, 2)],
+        2 => (0..40).map(|last| owned_by(12, last)).collect(),
+        _ => Vec::new(),
+    };
+    // No such name, a failure of the server, and a refusal.
+    head[3] |= [0, 0, 0, 3, 2, 5][kind];
+    let message = |head: &[u8], records: &[Vec<u8>]| {
+        let mut message = head.to_vec();
+        message[7] = u8::try_from(records.len()).expect("few records");
+        [message, records.concat(), edns.to_vec()].concat()
+    };
+    let limit = if has_edns { 1232 } else { 512 };
+    let whole = message(&head, &records);
+    if is_tcp || whole.len() <= limit {
+        return whole;
+    }
+    head[2] |= 2;
+    message(&head, &[])
+}
+
 async fn serve_upstream(address: SocketAddr) {
     let socket = UdpSocket::bind(address).expect("the port of DNS");
     socket.set_nonblocking(true).expect("a socket");
     let socket = tokio::net::UdpSocket::from_std(socket).expect("a socket");
     let listener = TcpListener::bind(address).await.expect("the port of DNS");
-    let answer = Arc::new(|query: &[u8]| {
-        let (name, end) = name(query, 12);
-        let mut response = query[..end + 4].to_vec();
-        (response[2], response[3]) = (response[2] | 0x80, 0x80);
-        (response[10], response[11]) = (0, 0);
-        if name.len() % 3 == 0 {
-            response[3] |= 3;
-            return response;
-        }
-        response[7] = 1;
-        response.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 51, 100, 1]);
-        response
-    });
-    let of_udp = answer.clone();
     tokio::spawn(async move {
         let mut query = vec![0; 4096];
         while let Ok((length, client)) = socket.recv_from(&mut query).await {
-            let _ = socket.send_to(&of_udp(&query[..length]), client).await;
+            let _ = socket.send_to(&answer_of_upstream(&query[..length], false), client).await;
         }
     });
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = answer.clone();
             tokio::spawn(async move {
                 while let Ok(length) = stream.read_u16().await {
                     let mut query = vec![0; length.into()];
                     if stream.read_exact(&mut query).await.is_err() {
                         return;
                     }
-                    let response = answer(&query);
+                    let response = answer_of_upstream(&query, true);
                     let length = u16::try_from(response.len()).expect("a short response");
                     if stream.write_all(&[&length.to_be_bytes(), response.as_slice()].concat()).await.is_err()
                     {
@@ -255,6 +355,7 @@ fn said(response: &[u8], query: &[u8]) -> Said {
     for _ in 0..u16::from_be_bytes([response[6], response[7]]) {
         let (owner, end) = name(response, at);
         let kind = u16::from_be_bytes([response[end], response[end + 1]]);
+        let ttl = response[end + 4..].first_chunk::<4>().map_or(0, |ttl| u32::from_be_bytes(*ttl));
         let length = usize::from(u16::from_be_bytes([response[end + 8], response[end + 9]]));
         let data = end + 10;
         // The name of an alias may be compressed.
@@ -262,7 +363,7 @@ fn said(response: &[u8], query: &[u8]) -> Said {
             5 => name(response, data).0.to_lowercase().into_bytes(),
             _ => response[data..data + length].to_vec(),
         };
-        records.insert((owner.to_lowercase(), kind, content));
+        records.insert((owner.to_lowercase(), kind, ttl, content));
         at = data + length;
     }
     Said {
@@ -270,6 +371,7 @@ fn said(response: &[u8], query: &[u8]) -> Said {
         is_authoritative: response[2] & 4 != 0,
         is_truncated: response[2] & 2 != 0,
         records,
+        has_edns: response[11] != 0,
     }
 }
 
