@@ -342,3 +342,6 @@ pub fn write_bootstrap(contract: &Contract) -> Result<(), Failure> {
         .and_then(|()| write_unless_equal(file, text.as_bytes()))
         .map_err(|error| Failure::CannotWrite(format!("{}: {error}", file.display())))
 }
+
+#[cfg(test)]
+mod tests;
