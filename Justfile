@@ -344,7 +344,7 @@ test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubern
 
 # Our agent and Envoys with Istio's control plane, and Istio's agent with our discovery; builds istiod and Kubernetes once
 [group('test')]
-test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
+test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files _promtool
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
 
 # Our agent in an Istio mesh on a Kubernetes node: Istio's charts, injector and agents; builds them once; needs root

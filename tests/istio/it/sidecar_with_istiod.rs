@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
+use kit::promtool::Promtool;
 use kit::vm::application::{Application, READY_PATH};
 use kit::vm::documents::{GROUP, NAMESPACE, PORT};
 use kit::{caller, envoy, net, process, wait};
@@ -30,7 +31,12 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     let address = istiod.cluster.get(&["service", "web", "-n", NAMESPACE]);
     let address = address["spec"]["clusterIP"].as_str().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
     let address = address.expect("an address");
-    let mut pod = PodSidecar::start(&istiod, ip, &[("APP_HEALTH_ENVOY_HANG_SECONDS", "10")]);
+    let variables = [
+        ("APP_HEALTH_ENVOY_HANG_SECONDS", "10"),
+        ("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", "true"),
+        ("MINIMUM_DRAIN_DURATION", "1s"),
+    ];
+    let mut pod = PodSidecar::start(&istiod, ip, &variables);
     pod.until_ready().await;
     for name in ["web", "web.shop", "web.shop.svc.cluster.local"] {
         let what = || format!("the address of {name}:\n{}", pod.log());
@@ -68,11 +74,24 @@ async fn a_sidecar_gets_certificates_and_configuration() {
 
     for path in ["/metrics", "/stats/prometheus"] {
         let metrics = caller::get(pod.status, path, &[]).await;
-        assert!(metrics.status == 200 && metrics.text().contains("\nenvoy_server_live{"), "{metrics:?}");
+        let text = metrics.text();
+        assert!(metrics.status == 200 && text.contains("\nenvoy_server_live{"), "{metrics:?}");
+        if let Some(promtool) = Promtool::find() {
+            promtool.text(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        }
     }
-    // As a Job does that has finished its work.
-    let quit = b"POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
-    assert_eq!(caller::send(pod.status, quit).await.status, 200);
+    kill(pod.pid(), Signal::SIGTERM).expect("it runs");
+    // Envoy keeps the connection between its own two listeners open, until it says in a response that it drains.
+    wait::until("an open connection is counted", async || {
+        pod.log().lines().any(|line| line.contains("connections=Some(") && !line.contains("Some(0)"))
+    })
+    .await;
+    assert!(!pod.has_ended(), "{}", pod.log());
+    let has_ended = async || {
+        caller::send(outbound, request.as_bytes()).await;
+        pod.has_ended()
+    };
+    wait::until_or(|| format!("the end of the drain:\n{}", pod.log()), has_ended).await;
     assert_eq!(pod.end(), Some(0), "{}", pod.log());
 }
 

@@ -145,6 +145,10 @@ impl PodSidecar {
         self.process.take().expect("the agent runs").wait()
     }
 
+    pub fn has_ended(&self) -> bool {
+        self.process.as_ref().expect("the agent has been started").has_ended()
+    }
+
     pub fn pid(&self) -> Pid {
         self.process.as_ref().expect("the agent runs").pid()
     }
