@@ -72,6 +72,23 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     pod.until_ready().await;
     wait::until_or(what, async || caller::send(outbound, request.as_bytes()).await.status == 200).await;
 
+    // istiod is back, with a plugin that only Istio's agent can load: it is refused, and the listeners stay as they are.
+    istiod.start_process(&[]).await;
+    istiod.cluster.apply(&wasm_plugin().to_string());
+    let plugin = format!("{NAMESPACE}.{PLUGIN}");
+    let is_refused = async || {
+        let says =
+            |line: &str| line.contains(&plugin) && line.contains("this agent does not load WebAssembly");
+        pod.log().lines().any(says)
+            && pod
+                .metrics()
+                .await
+                .lines()
+                .any(|line| line.starts_with(REFUSED_PLUGINS) && !line.ends_with(" 0"))
+    };
+    wait::until_or(|| format!("the plugin is refused:\n{}", pod.log()), is_refused).await;
+    assert_eq!(caller::send(outbound, request.as_bytes()).await.status, 200);
+
     for path in ["/metrics", "/stats/prometheus"] {
         let metrics = caller::get(pod.status, path, &[]).await;
         let text = metrics.text();
@@ -93,6 +110,18 @@ async fn a_sidecar_gets_certificates_and_configuration() {
     };
     wait::until_or(|| format!("the end of the drain:\n{}", pod.log()), has_ended).await;
     assert_eq!(pod.end(), Some(0), "{}", pod.log());
+}
+
+const PLUGIN: &str = "plugin";
+const REFUSED_PLUGINS: &str = "app_health_agent_xds_responses_total{type=\"ecds\",result=\"rejected\"}";
+
+fn wasm_plugin() -> Value {
+    json!({
+        "apiVersion": "extensions.istio.io/v1alpha1",
+        "kind": "WasmPlugin",
+        "metadata": {"name": PLUGIN, "namespace": NAMESPACE},
+        "spec": {"url": "https://plugins.example.com/plugin.wasm"},
+    })
 }
 
 /// The Sidecar shows services with this port only.
