@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 /// What files contain; `None` until it could be used.
 pub(crate) type Content<T> = watch::Receiver<Option<Arc<T>>>;
 
-/// Reads files now and every 5 seconds, in a task, and compares their content, so that no change of a link or a
+/// Reads files now and every 5 seconds, until the content is dropped, and compares their content, so that no change of a link or a
 /// directory is missed. Content that cannot be used changes nothing. `name` is that of the content in the log. Must
 /// be called in a runtime.
 pub(crate) fn follow<C, T>(
@@ -28,7 +28,7 @@ where
     };
     let mut files = Watched::new(None, move || read().map(Some), parse);
     let (sender, content) = watch::channel(None);
-    let publish = move |found: Result<T, String>| match found {
+    let publish = move |sender: &watch::Sender<_>, found: Result<T, String>| match found {
         Ok(found) => match sender.send_replace(Some(Arc::new(found))) {
             None => debug!(name, "files read"),
             Some(_) => info!(name, "files changed"),
@@ -36,11 +36,15 @@ where
         Err(error) => warn!(name, error, "files not read, keeping the previous content"),
     };
     if let Some(found) = files.poll() {
-        publish(found);
+        publish(&sender, found);
     }
     tokio::spawn(async move {
         loop {
-            publish(files.changed().await);
+            let found = tokio::select! {
+                found = files.changed() => found,
+                () = sender.closed() => return,
+            };
+            publish(&sender, found);
         }
     });
     content

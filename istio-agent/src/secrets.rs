@@ -1,24 +1,25 @@
 //! The secrets that Envoy asks for on the socket of the workload.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use istio_certificates::pem;
 use istio_certificates::secret_name::SecretName;
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
-use xds_client::secrets::{SecretMap, Secrets, encode_certificate, encode_roots};
+use xds_client::secrets::{SecretMap, Secrets, Subscription, encode_certificate, encode_roots};
 
 use crate::files::{Content, follow, read};
 use crate::mesh_certificates::{MeshCertificates, Pair};
 
 const WORKLOAD: &str = "default";
 const ROOTS: &str = "ROOTCA";
-/// Maximum number of secrets from files, besides the CA certificates of the system, which all clusters share.
+/// Maximum number of secrets from files at a time, besides the CA certificates of the system, which all clusters share.
 const FILES: usize = 256;
 /// The CA certificates of operating systems, of which the first file that exists is used.
 const SYSTEM_ROOTS: [&str; 8] = [
@@ -44,39 +45,70 @@ pub fn secrets(
     folder: PathBuf,
     revoked: Option<PathBuf>,
 ) -> Secrets {
-    let (sender, current) = watch::channel(Arc::new(SecretMap::new()));
-    let sender = Arc::new(sender);
+    let served = Arc::new(Served { secrets: watch::Sender::new(Arc::default()), files: Mutex::default() });
+    let current = served.secrets.subscribe();
     let lists = revocation_lists(revoked);
-    tokio::spawn(serve_mesh(certificates, lists.clone(), sender.clone()));
-    let followed: Mutex<BTreeSet<String>> = Mutex::default();
-    let request = move |name: &str| {
-        let Some(parsed) = SecretName::parse(name) else { return false };
-        let Some(files) = files_of(&parsed, &folder) else { return true };
-        let mut followed = followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if followed.contains(name) {
-            return true;
+    tokio::spawn(serve_mesh(certificates, lists.clone(), served.clone()));
+    let request = move |name: &str| -> Option<Subscription> {
+        match files_of(&SecretName::parse(name)?, &folder) {
+            Some(files) => Some(served.follow(name, files, &lists)?),
+            None => Some(Arc::new(())),
         }
-        if followed.len() >= FILES && !matches!(files, SecretFiles::SystemRoots) {
-            warn!(name, "secret not served: {FILES} secrets from files are served already");
-            return false;
-        }
-        followed.insert(name.to_owned());
-        tokio::spawn(serve_files(name.to_owned(), files, lists.clone(), sender.clone()));
-        true
     };
     Secrets { current, request: Arc::new(request) }
 }
 
-type Sender = Arc<watch::Sender<Arc<SecretMap>>>;
+/// The secrets that exist, and those from files that streams subscribe to.
+struct Served {
+    secrets: watch::Sender<Arc<SecretMap>>,
+    files: Mutex<BTreeMap<String, Weak<Followed>>>,
+}
 
-fn put(sender: &Sender, name: &str, secret: Bytes) {
-    sender.send_if_modified(|map| {
-        let is_new = map.get(name) != Some(&secret);
-        if is_new {
-            Arc::make_mut(map).insert(name.to_owned(), secret);
+impl Served {
+    /// Serves a secret from files until the result is dropped; `None` if there are too many.
+    fn follow(self: &Arc<Self>, name: &str, files: SecretFiles, lists: &Lists) -> Option<Arc<Followed>> {
+        let mut followed = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = followed.get(name).and_then(Weak::upgrade) {
+            return Some(found);
         }
-        is_new
-    });
+        if followed.len() >= FILES && !matches!(files, SecretFiles::SystemRoots) {
+            warn!(name, "secret not served: {FILES} secrets from files are served already");
+            return None;
+        }
+        let task = tokio::spawn(serve_files(name.to_owned(), files, lists.clone(), self.clone()));
+        let task = AbortOnDropHandle::new(task);
+        let found = Arc::new(Followed { name: name.to_owned(), served: self.clone(), _task: task });
+        followed.insert(name.to_owned(), Arc::downgrade(&found));
+        Some(found)
+    }
+
+    fn put(&self, name: &str, secret: Bytes) {
+        self.secrets.send_if_modified(|map| {
+            let is_new = map.get(name) != Some(&secret);
+            if is_new {
+                Arc::make_mut(map).insert(name.to_owned(), secret);
+            }
+            is_new
+        });
+    }
+}
+
+/// A secret from files that streams subscribe to.
+struct Followed {
+    name: String,
+    served: Arc<Served>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let mut followed = self.served.files.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another stream may have subscribed again.
+        if followed.get(&self.name).is_some_and(|found| found.strong_count() == 0) {
+            followed.remove(&self.name);
+            self.served.secrets.send_if_modified(|map| Arc::make_mut(map).remove(&self.name).is_some());
+        }
+    }
 }
 
 /// The revocation lists as they are now. If the file exists and cannot be read, the previous ones stay in use, because
@@ -98,15 +130,19 @@ fn latest(lists: &mut Lists) -> Option<String> {
 }
 
 /// Serves the certificate and the CA certificates of the mesh.
-async fn serve_mesh(mut certificates: watch::Receiver<MeshCertificates>, mut lists: Lists, sender: Sender) {
+async fn serve_mesh(
+    mut certificates: watch::Receiver<MeshCertificates>,
+    mut lists: Lists,
+    served: Arc<Served>,
+) {
     loop {
         let MeshCertificates { pair, roots } = certificates.borrow_and_update().clone();
         let revoked = latest(&mut lists);
         if let Some(roots) = roots {
-            put(&sender, ROOTS, encode_roots(ROOTS, roots.as_bytes(), revoked.as_deref().map(str::as_bytes)));
+            served.put(ROOTS, encode_roots(ROOTS, roots.as_bytes(), revoked.as_deref().map(str::as_bytes)));
         }
         if let Some(Pair { chain, key }) = pair {
-            put(&sender, WORKLOAD, encode_certificate(WORKLOAD, chain.as_bytes(), key.as_bytes()));
+            served.put(WORKLOAD, encode_certificate(WORKLOAD, chain.as_bytes(), key.as_bytes()));
         }
         tokio::select! {
             changed = certificates.changed() => if changed.is_err() { return },
@@ -142,7 +178,7 @@ enum FileSecret {
 }
 
 /// Serves a secret from files.
-async fn serve_files(name: String, files: SecretFiles, mut lists: Lists, sender: Sender) {
+async fn serve_files(name: String, files: SecretFiles, mut lists: Lists, served: Arc<Served>) {
     let mut content = follow(name.clone(), move || files.read(), FileSecret::parse);
     loop {
         let (found, revoked) = (content.borrow_and_update().clone(), latest(&mut lists));
@@ -156,7 +192,7 @@ async fn serve_files(name: String, files: SecretFiles, mut lists: Lists, sender:
             }
         };
         if let Some(secret) = secret {
-            put(&sender, &name, secret);
+            served.put(&name, secret);
         }
         tokio::select! {
             changed = content.changed() => if changed.is_err() { return },

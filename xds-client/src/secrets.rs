@@ -2,6 +2,7 @@
 
 mod files;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,9 +27,14 @@ pub type SecretMap = BTreeMap<String, Bytes>;
 pub struct Secrets {
     /// The secrets that exist now.
     pub current: watch::Receiver<Arc<SecretMap>>,
-    /// Called with each name that Envoy asks for. False if there will never be a secret of this name.
-    pub request: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Called with each name that a stream subscribes to. `None` if there will never be a secret of this name.
+    pub request: Arc<Subscribe>,
 }
+
+type Subscribe = dyn Fn(&str) -> Option<Subscription> + Send + Sync;
+
+/// What a stream keeps for as long as it subscribes to a secret.
+pub type Subscription = Arc<dyn Any + Send + Sync>;
 
 /// Encodes a certificate and its key; both are PEM texts.
 pub fn encode_certificate(name: &str, chain: &[u8], key: &[u8]) -> Bytes {
@@ -63,6 +69,7 @@ struct Subscribed {
     name: String,
     /// What was sent last.
     sent: Option<Bytes>,
+    _subscription: Option<Subscription>,
 }
 
 /// Serves one SDS stream until Envoy closes it.
@@ -97,12 +104,12 @@ pub(super) async fn serve(
     }
 }
 
-/// Applies a request. `is_known` is false for names that no secret will ever have.
+/// Applies a request. `begin` returns `None` for names that no secret will ever have.
 fn subscribe(
     subscribed: &mut Vec<Subscribed>,
     request: Request,
     variant: Variant,
-    is_known: &dyn Fn(&str) -> bool,
+    begin: &Subscribe,
     metrics: &Metrics,
 ) {
     if let Some(text) = request.error_text().unwrap_or_else(|_| Some(String::new())) {
@@ -117,11 +124,12 @@ fn subscribe(
         if subscribed.iter().any(|secret| secret.name == name) {
             continue;
         }
-        if !is_known(&name) {
+        let subscription = begin(&name);
+        if subscription.is_none() {
             warn!(name = printable(&name), "unknown secret requested by Envoy");
             metrics.vm.xds.secret_unknown();
         }
-        subscribed.push(Subscribed { name, sent: None });
+        subscribed.push(Subscribed { name, sent: None, _subscription: subscription });
     }
 }
 

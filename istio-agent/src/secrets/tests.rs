@@ -46,7 +46,7 @@ async fn files_are_followed_through_the_swaps_of_kubelet() {
     let folder = folder("swaps");
     let mut secrets = secrets(watch::channel(MeshCertificates::default()).1, folder.clone(), None);
     let (roots, pair) = ("file-root:ca.pem", "file-cert:tls.crt~tls.key");
-    assert!((secrets.request)(roots) && (secrets.request)(pair));
+    let _subscriptions = [roots, pair].map(|name| (secrets.request)(name).unwrap());
     for version in ["..1", "..2", "..3"] {
         let (chain, key) = issue();
         publish(&folder, version, &[("ca.pem", &chain), ("tls.crt", &chain), ("tls.key", &key)]);
@@ -73,7 +73,7 @@ async fn revocation_lists_belong_to_all_roots() {
         watch::channel(MeshCertificates { pair: Some(pair), roots: Some(chain.clone()) });
     let mut secrets = secrets(certificates, folder, Some(lists.clone()));
     let file = "file-root:ca.pem";
-    assert!((secrets.request)(file) && (secrets.request)(ROOTS) && (secrets.request)(WORKLOAD));
+    let _subscriptions = [file, ROOTS, WORKLOAD].map(|name| (secrets.request)(name).unwrap());
     for list in ["the first list", "another list"] {
         fs::write(&lists, list).unwrap();
         until(&mut secrets, ROOTS, &[chain.trim(), list]).await;
@@ -92,12 +92,33 @@ async fn revocation_lists_belong_to_all_roots() {
 async fn unknown_names_are_refused() {
     let secrets = secrets(watch::channel(MeshCertificates::default()).1, folder("names"), None);
     for name in ["kubernetes://gateway", "", "file-cert:only-one"] {
-        assert!(!(secrets.request)(name), "{name}");
+        assert!((secrets.request)(name).is_none(), "{name}");
     }
-    for number in 0..FILES {
-        assert!((secrets.request)(&format!("file-root:{number}.pem")));
-    }
-    assert!(!(secrets.request)("file-root:one-more.pem"));
-    assert!((secrets.request)("file-root:0.pem"));
-    assert!((secrets.request)("file-root:system"));
+    let name = |number: usize| format!("file-root:{number}.pem");
+    let mut all: Vec<_> = (0..FILES).map(|number| (secrets.request)(&name(number)).unwrap()).collect();
+    assert!((secrets.request)("file-root:one-more.pem").is_none());
+    assert!((secrets.request)(&name(0)).is_some());
+    assert!((secrets.request)("file-root:system").is_some());
+    // A secret to which no stream subscribes makes room for another one.
+    all.pop();
+    assert!((secrets.request)("file-root:one-more.pem").is_some());
+}
+
+#[tokio::test]
+async fn a_secret_without_subscriptions_is_forgotten() {
+    let folder = folder("forgotten");
+    let mut secrets = secrets(watch::channel(MeshCertificates::default()).1, folder.clone(), None);
+    let name = "file-root:ca.pem";
+    let [(first, _), (second, _)] = [issue(), issue()];
+    fs::write(folder.join("ca.pem"), &first).unwrap();
+    let subscriptions = [(); 2].map(|()| (secrets.request)(name).unwrap());
+    until(&mut secrets, name, &[first.trim()]).await;
+    let [one, other] = subscriptions;
+    drop(one);
+    assert!(secrets.current.borrow().contains_key(name), "another stream subscribes");
+    drop(other);
+    assert!(!secrets.current.borrow().contains_key(name));
+    fs::write(folder.join("ca.pem"), &second).unwrap();
+    let _again = (secrets.request)(name).unwrap();
+    until(&mut secrets, name, &[second.trim()]).await;
 }

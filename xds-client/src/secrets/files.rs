@@ -6,7 +6,7 @@ use std::time::Duration;
 use serving::tls::TlsError;
 use serving::watched::Watched;
 
-use super::{SecretMap, Secrets, encode_certificate, encode_roots};
+use super::{SecretMap, Secrets, Subscription, encode_certificate, encode_roots};
 use crate::tls::{TlsContent, TlsFiles};
 
 /// How often the files are read. A new certificate reaches Envoy within a second.
@@ -23,7 +23,9 @@ pub(crate) fn watch_files(files: TlsFiles) -> Result<Secrets, TlsError> {
     let watched = Watched::new(content, read, parse).every(INTERVAL);
     Ok(Secrets {
         current: watched.spawn(first, "certificate for Envoy", |_| {}),
-        request: Arc::new(|name| [CERTIFICATE, AUTHORITY].contains(&name)),
+        request: Arc::new(|name| {
+            [CERTIFICATE, AUTHORITY].contains(&name).then(|| Arc::new(()) as Subscription)
+        }),
     })
 }
 

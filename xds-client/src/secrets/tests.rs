@@ -8,7 +8,8 @@ fn unknown_and_rejected_secrets_are_counted() {
     for (names, error) in [(vec!["default", "unknown"], None), (vec!["unknown"], Some(rejected))] {
         let subscribe = names.into_iter().map(str::to_owned).collect();
         let request = Request { type_url: SECRET.to_owned(), subscribe, error, ..Request::default() };
-        super::subscribe(&mut subscribed, request, Variant::Sotw, &|name| name == "default", &metrics);
+        let begin = |name: &str| (name == "default").then(|| Arc::new(()) as Subscription);
+        super::subscribe(&mut subscribed, request, Variant::Sotw, &begin, &metrics);
     }
     let text = metrics.encode();
     for reason in ["unknown", "rejected"] {
