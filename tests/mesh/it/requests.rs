@@ -5,30 +5,34 @@ use mesh_tests::Mesh;
 use mesh_tests::workloads::{Agent, application, calls, classic, command, control, pod, service};
 use serde_json::{Value, json};
 
-/// Pods with native sidecars, except where the name says so and where a container copies our agent.
+/// Pods with native sidecars, except where the name says so and where a container copies our agent. Each calls the next
+/// two, so that the node is not busy with requests, and either agent calls both.
 const PODS: [(&str, Agent); 7] = [
     ("stock", Agent::Stock),
-    ("stock-classic", Agent::Stock),
     ("mounted", Agent::Mounted),
+    ("stock-classic", Agent::Stock),
     ("mounted-classic", Agent::Mounted),
     ("template", Agent::Template),
     ("copied", Agent::Copied),
     ("included", Agent::Included),
 ];
 
+fn next_two(index: usize) -> [&'static str; 2] {
+    [1, 2].map(|step| PODS[(index + step) % PODS.len()].0)
+}
+
+fn url(name: &str) -> String {
+    format!("http://{name}:80/from-all")
+}
+
 #[test]
 #[ignore = "needs a node and Istio's programs: ./justw test-istio-mesh"]
 fn requests_are_authenticated_between_both_agents() {
     let mesh = Mesh::shared();
     let shop = mesh.create_namespace("shop");
-    let urls = PODS.map(|(name, _)| (name, format!("http://{name}:80/from-all")));
-    for (name, agent) in PODS {
-        let others: Vec<String> = urls
-            .iter()
-            .filter(|(other, _)| *other != name)
-            .flat_map(|(_, url)| ["--call".to_owned(), url.clone()])
-            .collect();
-        let arguments: Vec<&str> = others.iter().map(String::as_str).collect();
+    for (index, (name, agent)) in PODS.into_iter().enumerate() {
+        let [first, second] = next_two(index).map(url);
+        let arguments = ["--call", &first, "--call", &second];
         shop.kubectl_ok(&["create", "serviceaccount", name], "");
         let mut pod = pod(name, agent, &[application(&arguments)]);
         if name.ends_with("classic") {
@@ -44,9 +48,10 @@ fn requests_are_authenticated_between_both_agents() {
         let version = shop.kubectl_ok(&["logs", name, "-c", "istio-proxy"], "");
         assert_eq!(version.contains("app_health_agent"), agent != Agent::Stock, "{name}: {version}");
     }
-    for (name, _) in PODS {
-        for (other, url) in urls.iter().filter(|(other, _)| *other != name) {
-            mesh.node.until(&format!("{name} reaches {other}"), || calls(&shop, name, url).succeeded > 0);
+    for (index, (name, _)) in PODS.into_iter().enumerate() {
+        for other in next_two(index) {
+            let succeeds = || calls(&shop, name, &url(other)).succeeded > 0;
+            mesh.node.until(&format!("{name} reaches {other}"), succeeds);
         }
     }
     for (name, _) in PODS {
@@ -60,7 +65,8 @@ fn requests_are_authenticated_between_both_agents() {
         };
         let are_known = || {
             let heads = heads();
-            PODS.iter().all(|(sender, _)| *sender == name || is_known(sender, &heads))
+            let calls_it = |index: &usize| next_two(*index).contains(&name);
+            (0..PODS.len()).filter(calls_it).all(|index| is_known(PODS[index].0, &heads))
         };
         let what = format!("{name} knows the identities of all senders");
         mesh.node.until_or(&what, are_known, || heads().join("\n"));
