@@ -55,6 +55,7 @@ fn cases() -> Vec<Case> {
         case("a classic sidecar", enabled, None, pod(false), Some("/spec/containers/1")),
         case("a Pod that opts in", other, Some("enabled"), pod(true), native),
         case("both", enabled, Some("enabled"), pod(true), native),
+        case("images that are always pulled", enabled, None, always_pulled(), native),
         case("a Pod that opts out", enabled, Some("disabled"), pod(true), None),
         case("a Pod of another namespace", other, None, pod(true), None),
         case("a Pod without a sidecar", enabled, None, with("/spec/initContainers", json!([])), None),
@@ -64,25 +65,36 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// A Pod as the admission plugin AlwaysPullImages leaves it, which then refuses another policy for volumes.
+fn always_pulled() -> Value {
+    let mut pod = pod(true);
+    for list in ["containers", "initContainers"] {
+        for container in pod["spec"][list].as_array_mut().expect("a list") {
+            container["imagePullPolicy"] = "Always".into();
+        }
+    }
+    pod
+}
+
 /// A Pod that Istio's injector has changed.
 fn pod(is_native: bool) -> Value {
     let probe = |path: &str, timeout: u64| json!({"httpGet": {"path": path, "port": 15020}, "timeoutSeconds": timeout});
     let mut sidecar = json!({
-        "name": "istio-proxy", "image": "proxyv2", "args": ["proxy", "sidecar"], "command": null,
+        "name": "istio-proxy", "image": "proxyv2:1", "args": ["proxy", "sidecar"], "command": null,
         "volumeMounts": [{"name": "istio-data", "mountPath": "/var/lib/istio/data"}],
         "startupProbe": probe("/healthz/ready", 3),
     });
     let app = json!({
-        "name": "app", "image": "app", "readinessProbe": probe("/app-health/app/readyz", 4),
+        "name": "app", "image": "app:1", "readinessProbe": probe("/app-health/app/readyz", 4),
         "livenessProbe": {"tcpSocket": {"port": 80}, "timeoutSeconds": 7},
     });
     let mut helper = json!({
-        "name": "helper", "image": "helper", "restartPolicy": "Always", "livenessProbe": probe("/app-health/helper/livez", 1),
+        "name": "helper", "image": "helper:1", "restartPolicy": "Always", "livenessProbe": probe("/app-health/helper/livez", 1),
     });
     helper["startupProbe"] =
         json!({"httpGet": {"path": "/app-health/app/startupz", "port": 80}, "timeoutSeconds": 9});
     let (mut containers, mut init_containers) =
-        (vec![app], vec![json!({"name": "istio-init", "image": "proxyv2"})]);
+        (vec![app], vec![json!({"name": "istio-init", "image": "proxyv2:1"})]);
     if is_native {
         sidecar["restartPolicy"] = "Always".into();
         init_containers.push(sidecar);
@@ -114,7 +126,11 @@ pub(super) fn policy(fixture: &mut Fixture) {
         serde_json::from_str(&text).expect("JSON")
     };
     let command = |pod: &Value, path: &str| pod.pointer(&format!("{path}/command/0")).cloned();
-    let is_active = || command(&created(enabled, &pod(true)), "/spec/initContainers/1").is_some();
+    let mut labeled = pod(true);
+    labeled["metadata"]["labels"] = json!({LABEL: "enabled"});
+    let is_changed =
+        |namespace: &str, pod: &Value| command(&created(namespace, pod), "/spec/initContainers/1").is_some();
+    let is_active = || is_changed(enabled, &pod(true)) && is_changed(other, &labeled);
     wait_until("the API server applies the policy", is_active);
     for Case { name, namespace, label, mut pod, sidecar } in cases() {
         // What the API server makes of the Pod without the policy.
@@ -138,7 +154,8 @@ fn change(pod: &mut Value, sidecar: &str) {
     container["command"] = json!([PROGRAM]);
     let mount = json!({"name": "app-health", "mountPath": "/opt/app-health", "readOnly": true});
     add(&mut container["volumeMounts"], mount);
-    let image = json!({"reference": IMAGE, "pullPolicy": "IfNotPresent"});
+    let pull_policy = pod["spec"]["containers"][0]["imagePullPolicy"].clone();
+    let image = json!({"reference": IMAGE, "pullPolicy": pull_policy});
     add(&mut pod["spec"]["volumes"], json!({"name": "app-health", "image": image}));
     pod["spec"]["containers"][0]["readinessProbe"]["timeoutSeconds"] = 5.into();
     let helper = pod["spec"]["initContainers"].as_array_mut().expect("a list").last_mut().expect("a helper");
