@@ -13,7 +13,7 @@ use crate::warning::{Code, Warning, quote};
 use crate::{ISTIO_AGENT_LABEL, listeners, pod, windows};
 
 /// The name of Istio's sidecar.
-pub(super) const ISTIO_PROXY: &str = "istio-proxy";
+pub const ISTIO_PROXY: &str = "istio-proxy";
 /// The program that can take the place of Istio's agent.
 const OUR_AGENT: &str = "app-health-agent";
 /// The annotation with the templates of Istio's injector, and the beginning of the names of ours.

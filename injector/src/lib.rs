@@ -28,7 +28,7 @@ pub mod yaml;
 pub mod yaml_documents;
 
 pub use container::{Container, Role};
-pub use decision::SkipReason;
+pub use decision::{ISTIO_PROXY, SkipReason};
 pub use declared_probe::{Handler, Probe};
 pub use injection::{Cause, Injection, PodOutcome, apply};
 pub use pod::InvalidPod;

@@ -1,9 +1,10 @@
 //! What the agent knows of its control plane, and which agent runs in a mesh of Istio, by its metrics.
 
-use injector::{ISTIO_AGENT_LABEL, pod};
+use injector::{ISTIO_AGENT_LABEL, ISTIO_PROXY, pod};
 use serde_json::Value;
 
 use crate::clock::age;
+use crate::container::list;
 use crate::finding::{Code, Finding};
 use crate::injection::ISTIO_STATUS;
 use crate::metrics::{Sample, samples};
@@ -102,14 +103,17 @@ fn expiring(expiries: &[Sample<'_>], failed: &[Sample<'_>]) -> Option<Finding> {
 
 /// A label chooses our agent, but the API server has not changed the Pod.
 fn unchanged(view: &View<'_>) -> Option<Finding> {
-    let is_of_istio = pod::annotation(view.pod, ISTIO_STATUS).is_some();
-    if !is_of_istio || view.sidecar_container()?.value["command"].is_array() {
+    let sidecar = view.containers.iter().find(|container| container.name == ISTIO_PROXY)?.value;
+    // A gateway has other arguments; a command is that of the user, or of the policy.
+    let is_stock =
+        sidecar["command"].is_null() && list(&sidecar["args"]).iter().any(|word| word == "sidecar");
+    if pod::annotation(view.pod, ISTIO_STATUS).is_none() || !is_stock {
         return None;
     }
     let label = |object: &Value| object["metadata"]["labels"][ISTIO_AGENT_LABEL].as_str().map(str::to_owned);
     let namespace = view.situation.namespace_object.found().and_then(label);
     let (object, value) =
-        label(view.pod).map(|value| ("the Pod", value)).or(namespace.map(|value| ("its namespace", value)))?;
+        label(view.pod).map(|value| ("it", value)).or(namespace.map(|value| ("its namespace", value)))?;
     (value == "enabled").then(|| {
         Finding::note(
             Code::ControlPlane,
