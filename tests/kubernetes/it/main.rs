@@ -36,21 +36,13 @@ use tokio::time::Instant;
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn webhook() {
-    let mut fixture = webhook::Fixture::new(cluster("webhook"));
-    for (name, step) in webhook::STEPS {
-        println!("{name}");
-        step(&mut fixture);
-    }
+    run(&mut webhook::Fixture::new(cluster("webhook")), &webhook::STEPS);
 }
 
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn discovery_with_replicas() {
-    let mut fixture = discovery::Fixture::new(cluster("discovery"));
-    for (name, step) in discovery::STEPS {
-        println!("{name}");
-        step(&mut fixture);
-    }
+    run(&mut discovery::Fixture::new(cluster("discovery")), &discovery::STEPS);
 }
 
 #[test]
@@ -62,20 +54,24 @@ fn lint_of_a_cluster() {
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn helm_chart() {
-    let mut fixture = helm::Fixture::new(cluster("helm"));
-    for (name, step) in helm::STEPS {
-        println!("{name}");
-        step(&mut fixture);
-    }
+    run(&mut helm::Fixture::new(cluster("helm")), &helm::STEPS);
 }
 
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn helm_chart_for_istio() {
-    let mut fixture = helm::Fixture::new(cluster("helm-istio"));
-    for (name, step) in helm::STEPS_WITH_ISTIO {
+    run(&mut helm::Fixture::new(cluster("helm-istio")), &helm::STEPS_WITH_ISTIO);
+}
+
+/// Names of steps, and the functions that run them.
+type Steps<F> = [(&'static str, fn(&mut F))];
+
+/// Runs steps in order, and prints the name of each before.
+#[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
+fn run<F>(fixture: &mut F, steps: &Steps<F>) {
+    for (name, step) in steps {
         println!("{name}");
-        step(&mut fixture);
+        step(fixture);
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn policy(fixture: &mut Fixture) {
     let is_active = || is_changed(enabled, &pod(true)) && is_changed(other, &labeled);
     wait_until("the API server applies the policy", is_active);
     for Case { name, namespace, label, mut pod, sidecar } in cases() {
-        // What the API server makes of the Pod without the policy.
+        // The Pod as the API server returns it without the policy.
         let mut expected = created(other, &pod);
         if let Some(label) = label {
             pod["metadata"]["labels"] = json!({LABEL: label});
