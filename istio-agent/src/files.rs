@@ -10,8 +10,8 @@ use tracing::{debug, info, warn};
 /// What files contain; `None` until it could be used.
 pub(crate) type Content<T> = watch::Receiver<Option<Arc<T>>>;
 
-/// Reads files now and every 5 seconds, until the content is dropped, and compares their content, so that no change of a link or a
-/// directory is missed. Content that cannot be used changes nothing. `name` is that of the content in the log. Must
+/// Reads files now and every 5 seconds, until the result is dropped, and compares their content, so that no change of a
+/// link or a directory is missed. Content that cannot be used changes nothing. `name` is that of the content in the log. Must
 /// be called in a runtime.
 pub(crate) fn follow<C, T>(
     name: String,

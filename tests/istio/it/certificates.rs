@@ -126,7 +126,7 @@ async fn a_valid_certificate_stays_while_renewals_fail() {
     assert!(is_not_on_disk(&sidecar.folder), "keys are in the folder of Envoy's configuration only");
 }
 
-/// A request for a certificate that nobody answers ends long before the certificate does.
+/// A request for a certificate without a response times out before the valid certificate expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs istiod: ./justw test-istio"]
 async fn a_valid_certificate_stays_while_istiod_is_paused() {
