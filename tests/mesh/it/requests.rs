@@ -5,20 +5,26 @@ use mesh_tests::Mesh;
 use mesh_tests::workloads::{Agent, application, calls, classic, command, control, pod, service};
 use serde_json::{Value, json};
 
-/// Pods with native sidecars, except where the name says so and where a container copies our agent. Each calls the next
-/// two, so that the node is not busy with requests, and either agent calls both.
+/// Pods with native sidecars, except where the name says so and where a container copies our agent.
 const PODS: [(&str, Agent); 7] = [
     ("stock", Agent::Stock),
     ("mounted", Agent::Mounted),
+    ("copied", Agent::Copied),
+    ("included", Agent::Included),
     ("stock-classic", Agent::Stock),
     ("mounted-classic", Agent::Mounted),
     ("template", Agent::Template),
-    ("copied", Agent::Copied),
-    ("included", Agent::Included),
 ];
+/// How many of the first Pods call each other. If all did, the node would be busy with requests.
+const MUTUAL: usize = 4;
 
-fn next_two(index: usize) -> [&'static str; 2] {
-    [1, 2].map(|step| PODS[(index + step) % PODS.len()].0)
+/// Returns the Pods that one calls: the others of the first ones, or the next of the rest and one of the first.
+fn callees(index: usize) -> Vec<&'static str> {
+    let name = |index: usize| PODS[index].0;
+    match index.checked_sub(MUTUAL) {
+        None => (0..MUTUAL).filter(|other| *other != index).map(name).collect(),
+        Some(rest) => vec![name(MUTUAL + (rest + 1) % (PODS.len() - MUTUAL)), "mounted"],
+    }
 }
 
 fn url(name: &str) -> String {
@@ -31,8 +37,9 @@ fn requests_are_authenticated_between_both_agents() {
     let mesh = Mesh::shared();
     let shop = mesh.create_namespace("shop");
     for (index, (name, agent)) in PODS.into_iter().enumerate() {
-        let [first, second] = next_two(index).map(url);
-        let arguments = ["--call", &first, "--call", &second];
+        let arguments: Vec<String> =
+            callees(index).into_iter().flat_map(|other| ["--call".to_owned(), url(other)]).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         shop.kubectl_ok(&["create", "serviceaccount", name], "");
         let mut pod = pod(name, agent, &[application(&arguments)]);
         if name.ends_with("classic") {
@@ -49,7 +56,7 @@ fn requests_are_authenticated_between_both_agents() {
         assert_eq!(version.contains("app_health_agent"), agent != Agent::Stock, "{name}: {version}");
     }
     for (index, (name, _)) in PODS.into_iter().enumerate() {
-        for other in next_two(index) {
+        for other in callees(index) {
             let succeeds = || calls(&shop, name, &url(other)).succeeded > 0;
             mesh.node.until(&format!("{name} reaches {other}"), succeeds);
         }
@@ -65,7 +72,7 @@ fn requests_are_authenticated_between_both_agents() {
         };
         let are_known = || {
             let heads = heads();
-            let calls_it = |index: &usize| next_two(*index).contains(&name);
+            let calls_it = |index: &usize| callees(*index).contains(&name);
             (0..PODS.len()).filter(calls_it).all(|index| is_known(PODS[index].0, &heads))
         };
         let what = format!("{name} knows the identities of all senders");
