@@ -12,20 +12,19 @@ pub fn pod_addresses(own: Option<IpAddr>, excluded: &[&str]) -> Vec<String> {
     let is_listed = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
     };
+    // Linux lists the interfaces themselves, then all IPv4 addresses, then all IPv6 addresses; Go the addresses of one
+    // interface after another.
+    let mut names: Vec<String> = Vec::new();
     let mut found: Vec<(String, IpAddr)> = Vec::new();
     for interface in getifaddrs().into_iter().flatten().filter(|interface| is_listed(interface.flags)) {
+        if !names.contains(&interface.interface_name) {
+            names.push(interface.interface_name.clone());
+        }
         let address = interface.address.and_then(|address| {
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
         });
         found.extend(address.filter(is_global).map(|address| (interface.interface_name, address)));
-    }
-    // Linux lists all IPv4 addresses first, Go the addresses of one interface after another.
-    let mut names: Vec<String> = Vec::new();
-    for (name, _) in &found {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
     }
     let mut addresses: Vec<IpAddr> = Vec::new();
     for name in &names {

@@ -16,4 +16,4 @@ pub mod stock_agent;
 mod stored;
 pub mod trust_bundle;
 pub mod workload_certificate;
-mod yaml;
+pub mod yaml;

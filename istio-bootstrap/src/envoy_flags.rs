@@ -19,7 +19,8 @@ pub fn envoy_flags(
     let drain = config.duration("drainDuration").unwrap_or_default().as_secs();
     let flush = config.duration("fileFlushInterval").unwrap_or(Duration::from_secs(1)).as_millis();
     let is_v6 = |address: &String| address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
-    let version = if !addresses.is_empty() && addresses.iter().all(is_v6) { "v6" } else { "v4" };
+    // Without any address too, as Istio's agent.
+    let version = if addresses.iter().all(is_v6) { "v6" } else { "v4" };
     let mut flags: Vec<String> = Vec::new();
     let mut add = |flag: &str, value: &str| flags.extend([flag.to_owned(), value.to_owned()]);
     add("--drain-time-s", &drain.to_string());

@@ -4,6 +4,7 @@
 use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
+use istio_agent::yaml;
 use istio_bootstrap::downward_api;
 use istio_bootstrap::node::{Node, Sources};
 use istio_bootstrap::parameters;
@@ -17,7 +18,7 @@ const SEPARATOR: u8 = 0;
 /// The largest bootstrap, as a multiple of the input's size: a range writes its content for each element.
 const GROWTH: usize = 1 << 20;
 
-/// Renders a bootstrap of three parts: annotations as the downward API writes them, a ProxyConfig as JSON, and a
+/// Renders a bootstrap of three parts: annotations as the downward API writes them, a ProxyConfig as YAML, and a
 /// template. The result is the same again, and a template without actions is returned as it is.
 ///
 /// # Panics
@@ -27,7 +28,7 @@ pub fn pod_configuration(bytes: &[u8]) {
     let [annotations, config, template] = [(); 3].map(|()| parts.next().unwrap_or_default().into_owned());
     let annotations = downward_api::parse(&annotations).ok();
     let mut merged = ProxyConfig::default();
-    let layer = serde_json::from_str(&config).unwrap_or_else(|_| json!({}));
+    let layer = yaml::parse(&config).unwrap_or_else(|_| json!({}));
     if merged.merge(&layer).is_err() || annotations.iter().any(|found| merged.annotate(found).is_err()) {
         return;
     }

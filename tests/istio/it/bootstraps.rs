@@ -1,62 +1,73 @@
 //! The bootstrap that Istio's agent renders, and ours, for the same environment, files and annotations.
 
 mod generated;
+mod go_quoting;
 mod golden;
+mod network;
+mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use istio_agent::contract::Contract;
-use kit::envoy;
 use kit::vm::certificates::Authority;
+use kit::{envoy, not_tested};
 use serde_json::Value;
 
-use generated::Case;
+use generated::{Case, OTHER_TEMPLATE};
 use istio_tests::istio;
+use network::Network;
 
 /// Cases of a run, and the variables that set another number and the first seed.
-const CASES: u64 = 200;
+const CASES: u64 = 2_000;
 const CASES_VARIABLE: &str = "APP_HEALTH_BOOTSTRAPS";
 const SEED_VARIABLE: &str = "APP_HEALTH_SEED";
 /// What Istio's agent starts in place of Envoy: it keeps the bootstrap, which the agent deletes.
 const ENVOY: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > flags\nwhile [ $# -gt 0 ]; do [ \"$1\" = -c ] && cp \"$2\" rendered.json; shift; done\n";
-const ARGUMENTS: [&str; 6] = [
-    "proxy",
-    "sidecar",
-    "--domain",
-    generated::DOMAIN,
-    "--proxyLogLevel=warning",
-    "--proxyComponentLogLevel=misc:error",
-];
 const CERTIFICATE: &str = "var/run/secrets/istio/root-cert.pem";
 const TEMPLATE: &str = "var/lib/istio/envoy/envoy_bootstrap_tmpl.json";
 /// The version of Istio's programs, from `istio_flags` in the Justfile.
 const VERSION: &str = "1.31.0";
 
+/// Agents run beside each other in networks of their own, as each opens the same ports.
 #[test]
-#[ignore = "needs Istio's agent: ./justw test-istio"]
+#[ignore = "needs Istio's agent and root: ./justw test-istio"]
 fn bootstraps_are_equal() {
+    if !not_tested::has_root_and("equal bootstraps", &["ip"]) {
+        return;
+    }
     let number = |name: &str| std::env::var_os(name)?.to_str()?.parse::<u64>().ok();
     let first = number(SEED_VARIABLE).unwrap_or_else(|| fastrand::u64(..1 << 32));
     let count = number(CASES_VARIABLE).unwrap_or(CASES);
     println!("{count} bootstraps from seed {first}");
     let template = std::fs::read_to_string(istio("envoy_bootstrap.json")).expect("a template");
-    let folder = envoy::folder("istio-bootstraps");
-    prepare(&folder, &template);
-    for seed in first..first + count {
-        let case = Case::new(seed);
-        let expected = rendered_by_istio(&folder, &case);
-        let found = rendered(&folder, &case);
-        let again = format!("{SEED_VARIABLE}={seed} {CASES_VARIABLE}=1 ./justw test-istio bootstraps");
-        let found = found.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nwe refuse it: {error}"));
-        let expected =
-            expected.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nIstio's agent refuses it: {error}"));
-        let differences = differences(Some(&expected.bootstrap), Some(&found.bootstrap), "");
-        assert!(differences.is_empty(), "{again}\n{case:#?}\n{}", differences.join("\n"));
-        assert_eq!(found.flags, expected.flags, "{again}\n{case:#?}");
-    }
+    std::thread::scope(|scope| {
+        for network in Network::ALL {
+            let (folder, template) = (envoy::folder(&format!("istio-bootstraps-{network:?}")), &template);
+            scope.spawn(move || {
+                network.enter();
+                prepare(&folder, template);
+                (first..first + count).filter(|seed| network.is_of(*seed)).for_each(|seed| {
+                    compare(&folder, seed);
+                });
+            });
+        }
+    });
     println!("{count} equal");
+}
+
+fn compare(folder: &Path, seed: u64) {
+    let case = Case::new(seed);
+    let expected = rendered_by_istio(folder, &case);
+    let found = rendered(folder, &case);
+    let again = format!("{SEED_VARIABLE}={seed} {CASES_VARIABLE}=1 ./justw test-istio bootstraps");
+    let found = found.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nwe refuse it: {error}"));
+    let expected =
+        expected.unwrap_or_else(|error| panic!("{again}\n{case:#?}\nIstio's agent refuses it: {error}"));
+    let differences = differences(Some(&expected.bootstrap), Some(&found.bootstrap), "");
+    assert!(differences.is_empty(), "{again}\n{case:#?}\n{}", differences.join("\n"));
+    assert_eq!(found.flags, expected.flags, "{again}\n{case:#?}");
 }
 
 /// The inputs of Istio's own tests. What only Istio's agent supports is left to it.
@@ -84,11 +95,13 @@ fn bootstraps_of_istios_own_tests_are_equal() {
 }
 
 fn prepare(folder: &Path, template: &str) {
-    for name in ["etc/istio/pod", "var/lib/istio/envoy", "var/run/secrets/istio"] {
+    for name in ["etc/istio/pod", "etc/istio/config", "var/lib/istio/envoy", "var/run/secrets/istio"] {
         std::fs::create_dir_all(folder.join(name)).expect("a writable folder");
     }
     std::fs::write(folder.join(CERTIFICATE), Authority::new().pem()).expect("a certificate");
     std::fs::write(folder.join(TEMPLATE), template).expect("a template");
+    let other = template.replacen('{', "{\"other\": \"{{ .nodeID }} {{ .cluster }}\",", 1);
+    std::fs::write(folder.join(OTHER_TEMPLATE), other).expect("a template");
     let envoy = folder.join("envoy");
     std::fs::write(&envoy, ENVOY).expect("a program");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -103,18 +116,20 @@ struct Rendered {
 
 fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Rendered, String> {
     let result = folder.join("rendered.json");
-    let _ = std::fs::remove_file(&result);
-    let file = |name: &str, content: &Option<BTreeMap<String, String>>| {
-        let path = folder.join("etc/istio/pod").join(name);
-        match content {
-            Some(map) => std::fs::write(path, downward_api(map)).expect("a writable folder"),
-            None => drop(std::fs::remove_file(path)),
-        }
+    let put = |path: PathBuf, content: Option<String>| match content {
+        Some(text) => std::fs::write(path, text).expect("a writable folder"),
+        None => drop(std::fs::remove_file(path)),
     };
-    file("labels", &case.labels);
-    file("annotations", &case.annotations);
+    put(result.clone(), None);
+    for (name, map) in [("labels", &case.labels), ("annotations", &case.annotations)] {
+        put(folder.join("etc/istio/pod").join(name), map.as_ref().map(downward_api));
+    }
+    for name in Case::FILES {
+        put(folder.join(name), case.files.get(name).cloned());
+    }
     let output = Command::new(istio("pilot-agent"))
-        .args(ARGUMENTS)
+        .arg("proxy")
+        .args(&case.arguments)
         .current_dir(folder)
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
@@ -134,15 +149,17 @@ fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Rendered, String> {
 
 /// Lines as kubelet writes them.
 fn downward_api(map: &BTreeMap<String, String>) -> String {
-    map.iter().map(|(key, value)| format!("{key}={}\n", Value::from(value.as_str()))).collect()
+    map.iter().map(|(key, value)| format!("{key}={}\n", go_quoting::quote(value))).collect()
 }
 
 /// What we render, and Envoy's flags, for the files that Istio's agent has read.
 fn rendered(folder: &Path, case: &Case) -> Result<Rendered, String> {
-    let words = ARGUMENTS[1..].iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let contract = Contract::read(&words, case.environment.clone(), folder, || VERSION.to_owned());
+    let contract = Contract::read(&case.arguments, case.environment.clone(), folder, || VERSION.to_owned());
     let contract = contract.map_err(|error| error.to_string())?;
-    let text = contract.bootstrap.unwrap_or_default();
+    let text = match contract.bootstrap {
+        Some(text) => text,
+        None => std::fs::read_to_string(&contract.bootstrap_file).map_err(|error| error.to_string())?,
+    };
     let bootstrap = serde_json::from_str(&text).map_err(|error| format!("{error}\n{text}"))?;
     Ok(Rendered { bootstrap, flags: flags(contract.envoy_flags) })
 }

@@ -1,15 +1,20 @@
-//! Random environments, files and annotations of Pods.
+//! Random command lines, environments, files and annotations of Pods.
 
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-pub(super) const DOMAIN: &str = "shop.svc.cluster.local";
+use super::yaml;
 
+/// What an injector gives the agent of a Pod.
 #[derive(Debug)]
 pub(super) struct Case {
+    /// The words after `proxy`.
+    pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
+    /// Files by their names in the working directory, besides those that all cases have.
+    pub(super) files: BTreeMap<&'static str, String>,
     pub(super) labels: Option<BTreeMap<String, String>>,
     pub(super) annotations: Option<BTreeMap<String, String>>,
 }
@@ -66,6 +71,8 @@ const VARIABLES: Choices = &[
     ("HOST_IP", &["10.9.9.9"]),
     ("XDS_ROOT_CA", &["SYSTEM"]),
     ("DNS_PROXY_ADDR", &["localhost:16053"]),
+    ("ISTIO_BOOTSTRAP", &["", OTHER_TEMPLATE]),
+    ("ISTIO_BOOTSTRAP_OVERRIDE", &[OVERRIDE, "missing.yaml", ""]),
 ];
 
 /// Variables that a Pod has in nearly every case.
@@ -91,10 +98,51 @@ const ANNOTATIONS: Choices = &[
     ("sidecar.istio.io/statsEvictionInterval", &["60s", "7s", "1h"]),
     ("sidecar.istio.io/discoveryAddress", &["istiod-canary.istio-system.svc:15012", "localhost:15012"]),
     ("status.sidecar.istio.io/port", &["15120"]),
-    ("note", &["a \"quoted\"\ttext\nof two lines é"]),
+    ("traffic.sidecar.istio.io/excludeInterfaces", &["east", "missing,west", "east,west", ""]),
+    (
+        "note",
+        &[
+            "a \"quoted\"\ttext\nof two lines é",
+            "\u{7}\\\u{b}\u{1b}\u{7f}",
+            "\u{a0}\u{2028}\u{feff}\u{10ffff} 文",
+        ],
+    ),
 ];
 
+/// Words of which a command line gets some.
+const ARGUMENTS: &[&[&[&str]]] = &[
+    &[&["--domain", "shop.svc.cluster.local"], &["--domain=other.svc"], &["--domain", ""]],
+    &[
+        &["--proxyLogLevel=warning"],
+        &["--proxyLogLevel", "info,misc:error,upstream:debug"],
+        &["--proxyLogLevel=off,a:b:c"],
+    ],
+    &[&["--proxyComponentLogLevel=misc:error"], &["--proxyComponentLogLevel", ""]],
+    &[&["--log_output_level=default:info"], &["--log_output_level", "default:warn,xdsproxy:debug"]],
+    &[&["--concurrency", "3"], &["--concurrency=0"]],
+    &[&["--serviceCluster", "web"], &["--serviceCluster="]],
+    &[&["--templateFile", OTHER_TEMPLATE]],
+    &[&["--outlierLogPath=/dev/stdout"]],
+    &[&["--log_as_json"], &["--log_as_json=false"]],
+    &[&["--meshConfig", OTHER_MESH], &["--meshConfig=missing"]],
+    &[&["--profiling=false"], &["--profiling"]],
+    &[&["--stsPort=0"], &["--stsPort", "0"]],
+    &[&["--controlPlaneAuthPolicy", "MUTUAL_TLS"], &["--drainDuration=45s"], &["--skipDeprecated"]],
+    &[&["--keepaliveInterval", "30s"], &["--log_target=stdout"]],
+];
+
+pub(super) const OTHER_TEMPLATE: &str = "other_template.json";
+const MESH: &str = "etc/istio/config/mesh";
+const OTHER_MESH: &str = "mesh.yaml";
+const CUSTOM: &str = "custom.json";
+const OVERRIDE: &str = "override.yaml";
+const CUSTOM_BOOTSTRAP: &str = r#"{"node": {"id": "custom"}}"#;
+const OVERRIDING: &str = "static_resources:\n  clusters:\n  - name: own\n    # The host of the node.\n    address: $(HOST_IP)\n    bracketed: '[$(HOST_IP)]:1'\nlayered_runtime: {layers: []}\n";
+
 impl Case {
+    /// The names of all files of cases.
+    pub(super) const FILES: [&str; 4] = [MESH, OTHER_MESH, CUSTOM, OVERRIDE];
+
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut environment = Vec::new();
@@ -104,15 +152,59 @@ impl Case {
             }
         }
         let config = proxy_config(&mut rng, true);
-        environment.push(("PROXY_CONFIG".to_owned(), config.to_string()));
+        environment.push(("PROXY_CONFIG".to_owned(), text(&mut rng, &config)));
         let labels = rng.bool().then(|| texts(&mut rng, LABELS));
         let mut annotations = rng.bool().then(|| texts(&mut rng, ANNOTATIONS));
         if let Some(annotations) = annotations.as_mut().filter(|_| rng.bool()) {
             let config = proxy_config(&mut rng, false);
-            annotations.insert("proxy.istio.io/config".to_owned(), config.to_string());
+            annotations.insert("proxy.istio.io/config".to_owned(), text(&mut rng, &config));
         }
-        Self { environment, labels, annotations }
+        let mut files =
+            BTreeMap::from([(CUSTOM, CUSTOM_BOOTSTRAP.to_owned()), (OVERRIDE, OVERRIDING.to_owned())]);
+        for name in [MESH, OTHER_MESH] {
+            if rng.u32(..3) == 0 {
+                let mesh = mesh(&mut rng);
+                files.insert(name, text(&mut rng, &mesh));
+            }
+        }
+        Self { arguments: arguments(&mut rng), environment, files, labels, annotations }
     }
+}
+
+/// The words of a command line, with the type of the node at any place.
+fn arguments(rng: &mut Rng) -> Vec<String> {
+    let mut options: Vec<&[&str]> = Vec::new();
+    for choices in ARGUMENTS {
+        if rng.u32(..4) == 0 {
+            options.push(choose(rng, choices));
+        }
+    }
+    if rng.u32(..4) > 0 {
+        // The word after an unknown flag is its value.
+        options.insert(if rng.bool() { 0 } else { rng.usize(..=options.len()) }, &["sidecar"]);
+    }
+    options.concat().into_iter().map(str::to_owned).collect()
+}
+
+/// A mesh's configuration, of which the agent uses one field.
+fn mesh(rng: &mut Rng) -> Value {
+    let mut mesh = json!({
+        "accessLogFile": "/dev/stdout",
+        "enablePrometheusMerge": rng.bool(),
+        "trustDomain": choose(rng, &["cluster.local", "mesh.example"]),
+        "outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"},
+        "extensionProviders": [{"name": "own", "envoyOtelAls": {"service": "otel.shop.svc", "port": 4317}}],
+        "ownField": [[], {}, [1, [2]], null],
+    });
+    if rng.u32(..4) > 0 {
+        mesh["defaultConfig"] = proxy_config(rng, false);
+    }
+    mesh
+}
+
+/// Writes a document as JSON or YAML.
+fn text(rng: &mut Rng, document: &Value) -> String {
+    if rng.bool() { document.to_string() } else { yaml::write(rng, document) }
 }
 
 fn choose<T: Clone>(rng: &mut Rng, values: &[T]) -> T {
@@ -236,6 +328,8 @@ fn proxy_config(rng: &mut Rng, is_base: bool) -> Value {
             |_| json!({"profile": "EDGE", "httpIdleTimeout": "60s", "listenerConnectionLimit": 5}),
         ),
         ("unknownField", |_| json!({"a": 1})),
+        ("proxyBootstrapTemplatePath", |_| OTHER_TEMPLATE.into()),
+        ("customConfigFile", |_| CUSTOM.into()),
     ];
     let mut config = Map::new();
     if is_base {

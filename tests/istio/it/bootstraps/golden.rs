@@ -16,6 +16,13 @@ type Golden = (
     &'static [(&'static str, &'static str)],
 );
 
+const ARGUMENTS: [&str; 5] = [
+    "sidecar",
+    "--domain",
+    "shop.svc.cluster.local",
+    "--proxyLogLevel=warning",
+    "--proxyComponentLogLevel=misc:error",
+];
 const MAX_CONNECTIONS: &str = "ISTIO_META_GLOBAL_DOWNSTREAM_MAX_CONNECTIONS";
 const RUNNING: &[(&str, &str)] = &[
     ("ISTIO_META_ISTIO_PROXY_SHA", "istio-proxy:sha"),
@@ -127,5 +134,11 @@ fn case(config: &str, variables: &[(&str, &str)], annotations: &[(&str, &str)]) 
     environment.extend(variables.iter().map(owned));
     environment.push(("PROXY_CONFIG".to_owned(), config.to_string()));
     let annotations: BTreeMap<String, String> = annotations.iter().map(owned).collect();
-    Case { environment, labels: None, annotations: (!annotations.is_empty()).then_some(annotations) }
+    Case {
+        arguments: ARGUMENTS.map(str::to_owned).into(),
+        environment,
+        files: BTreeMap::new(),
+        labels: None,
+        annotations: (!annotations.is_empty()).then_some(annotations),
+    }
 }
