@@ -7,7 +7,7 @@ use std::path::Path;
 use istio_agent::secrets::system_roots;
 use kit::vm::certificates::Authority;
 use kit::vm::documents::{GROUP, NAMESPACE};
-use kit::{caller, net, wait};
+use kit::{caller, net, not_tested, wait};
 
 use istio_tests::istiod::Istiod;
 use istio_tests::pod_sidecar::{POD, PodSidecar};
@@ -162,6 +162,63 @@ async fn trust_bundles_are_those_of_istios_agent() {
     let [theirs, ours] = [roots(&theirs).await, roots(&ours).await];
     assert_eq!(ours, theirs);
     assert_eq!(ours.len(), 2, "that of istiod, and the added one");
+}
+
+/// Istio's agent names the file to Envoy; ours serves its content, and again when it has changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs istiod, Istio's agent and root: ./justw test-istio"]
+async fn revocation_lists_are_those_of_istios_agent() {
+    if !not_tested::has_root_and("certificate revocation lists", &["mount", "unshare"]) {
+        return;
+    }
+    const FILE: &str = "ca-crl.pem";
+    let istiod = Istiod::start_with_auto_mtls("istio-revoked").await;
+    let lists = istiod.folder.join("crl");
+    fs::create_dir_all(&lists).expect("a writable folder");
+    for (number, lists_are_on, content) in
+        [(1, true, Some("the first list\n")), (2, false, Some("the first list\n")), (3, true, None)]
+    {
+        let file = lists.join(FILE);
+        match content {
+            Some(text) => fs::write(&file, text).expect("a writable folder"),
+            None => fs::remove_file(&file).expect("a file"),
+        }
+        // A name server may be configured in a file that the mounted folder hides.
+        let variables = [
+            ("ISTIO_META_DNS_CAPTURE", "false"),
+            ("PILOT_ENABLE_CA_CRL", if lists_are_on { "true" } else { "false" }),
+        ];
+        let [theirs, ours] = [(Program::Istios, "theirs"), (Program::Ours, "ours")].map(|(program, name)| {
+            let mut pod = PodSidecar::prepare(
+                program,
+                &format!("{name}-{number}"),
+                &istiod,
+                net::loopback(),
+                &variables,
+            );
+            pod.revocation_lists = Some(lists.clone());
+            pod.start_container();
+            pod
+        });
+        let served = async |pod: &PodSidecar, name: &str| fetch(&pod.secrets(), name).await.revocation_lists;
+        for pod in [&theirs, &ours] {
+            pod.until_ready().await;
+        }
+        for name in ["ROOTCA", "file-root:var/run/secrets/istio/root-cert.pem"] {
+            let expected = match served(&theirs, name).await.as_str() {
+                "" => String::new(),
+                path => fs::read_to_string(lists.join(Path::new(path).file_name().expect("a file")))
+                    .expect("a file"),
+            };
+            assert_eq!(served(&ours, name).await, expected, "{name} {variables:?}");
+            assert_eq!(expected.is_empty(), content.is_none() || !lists_are_on, "{name} {variables:?}");
+        }
+        if lists_are_on {
+            fs::write(&file, "another list\n").expect("a writable folder");
+            let is_served = async || served(&ours, "ROOTCA").await == "another list\n";
+            wait::until_or(|| format!("the other list is served:\n{}", ours.log()), is_served).await;
+        }
+    }
 }
 
 async fn until_logged(pod: &PodSidecar, text: &str) {

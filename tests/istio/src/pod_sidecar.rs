@@ -26,11 +26,21 @@ pub const POD: &str = "web-1";
 /// The label with which the injector says that a Pod accepts mutual TLS.
 const TLS_MODE: &str = "security.istio.io/tlsMode";
 
+/// Runs a program where `$1` is mounted as the ConfigMap with certificate revocation lists. Its path is absolute.
+const WITH_REVOCATION_LISTS: &str = r#"set -eu
+mount -t tmpfs none /var/run
+mkdir -p /var/run/secrets/istio/crl
+mount --bind "$1" /var/run/secrets/istio/crl
+shift
+exec "$@""#;
+
 /// A Pod's container `istio-proxy`; it is killed on drop.
 pub struct PodSidecar {
     program: Program,
     pub folder: PathBuf,
     environment: Vec<(String, String)>,
+    /// A folder that is mounted in place of the ConfigMap with certificate revocation lists; that needs root.
+    pub revocation_lists: Option<PathBuf>,
     process: Option<Process>,
     pub status: SocketAddr,
     admin: SocketAddr,
@@ -114,12 +124,30 @@ impl PodSidecar {
         environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let [status, admin] = [status, admin].map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
         let dns = SocketAddr::new(ip, dns);
-        Self { program, folder, environment, process: None, status, admin, dns, _ports: ports }
+        Self {
+            program,
+            folder,
+            environment,
+            revocation_lists: None,
+            process: None,
+            status,
+            admin,
+            dns,
+            _ports: ports,
+        }
     }
 
     /// Starts the agent with the files of the earlier one, as kubelet restarts a container.
     pub fn start_container(&mut self) {
-        let mut command = command(&self.program.path());
+        let mut command = match &self.revocation_lists {
+            None => command(&self.program.path()),
+            Some(folder) => {
+                let mut command = command(Path::new("unshare"));
+                command.args(["--mount", "sh", "-c", WITH_REVOCATION_LISTS, "sh"]);
+                command.arg(folder).arg(self.program.path());
+                command
+            }
+        };
         command.args(["proxy", "sidecar", "--domain", &format!("{NAMESPACE}.svc.cluster.local")]);
         command.args(["--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error"]);
         command.arg("--log_output_level=default:info");

@@ -32,6 +32,8 @@ const BRIEFLY: Duration = Duration::from_secs(2);
 pub struct Secret {
     /// PEM texts of CA certificates.
     pub roots: BTreeSet<String>,
+    /// Certificate revocation lists that belong to them, as text; of Istio's agent, the name of their file.
+    pub revocation_lists: String,
     /// The identities of the first certificate, whether they are critical, and the length of the chain.
     pub identities: Vec<String>,
     pub is_critical: bool,
@@ -84,31 +86,36 @@ async fn first_response(socket: &Path, name: &str) -> Option<Bytes> {
 
 fn parse(secret: &Bytes) -> Secret {
     let mut found = Secret::default();
-    let texts = |message: Bytes| -> Vec<String> {
-        let sources = fields(&message).map(|field| field.expect("a field").bytes().expect("a source"));
-        let inline = sources.flat_map(|source| {
-            fields(&source).map(|field| field.expect("a field").text().expect("a text")).collect::<Vec<_>>()
-        });
-        inline.collect()
+    let contents = |message: &Bytes| {
+        let sources = fields(message).map(|field| field.expect("a field"));
+        sources.map(|field| (field.number, text(&field.bytes().expect("a source")))).collect::<Vec<_>>()
     };
-    for field in fields(secret) {
-        let field = field.expect("a field");
+    for field in fields(secret).map(|field| field.expect("a field")) {
         match field.number {
             2 => {
-                let texts = texts(field.bytes().expect("a message"));
-                let [chain, key] = texts.as_slice() else { panic!("{} texts", texts.len()) };
+                let contents = contents(&field.bytes().expect("a message"));
+                let [(1, chain), (2, key)] = contents.as_slice() else { panic!("{} texts", contents.len()) };
                 pem::check_pair(chain, key).expect("a certificate with its key");
                 describe(chain, &mut found);
             }
             4 => {
-                let texts = texts(field.bytes().expect("a message"));
-                found.roots =
-                    texts.iter().flat_map(|text| pem::certificates(text)).map(str::to_owned).collect();
+                for (number, text) in contents(&field.bytes().expect("a message")) {
+                    match number {
+                        1 => found.roots.extend(pem::certificates(&text).map(str::to_owned)),
+                        7 => found.revocation_lists = text,
+                        _ => panic!("field {number} of a validation context"),
+                    }
+                }
             }
             _ => {}
         }
     }
     found
+}
+
+/// Returns the text or the file name that a `DataSource` consists of.
+fn text(source: &Bytes) -> String {
+    fields(source).map(|field| field.expect("a field").text().expect("a text")).collect()
 }
 
 fn describe(chain: &str, found: &mut Secret) {
