@@ -344,7 +344,7 @@ test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubern
 
 # Our agent and Envoys with Istio's control plane, and Istio's agent with our discovery; builds istiod and Kubernetes once
 [group('test')]
-test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files _promtool
+test-istio *names: build oracle _envoy _kubernetes _istiod _pilot-agent _istio-files _promtool
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
 
 # Our agent in an Istio mesh on a Kubernetes node: Istio's charts, injector and agents; builds them once; needs root
@@ -393,6 +393,11 @@ _helm: _go
 [group('test')]
 conformance *arguments: build _envoys oracle
     @target/debug/conformance suite "$@"
+
+# Compare kubelet's verdicts, direct and through Istio's agent, and print where they differ; IPv6 needs ::6 on the loopback interface
+[group('test')]
+conformance-pilot-agent: build oracle _pilot-agent
+    -@APP_HEALTH_TEST_FILTER=pilot-agent target/debug/conformance suite
 
 # Compare verdicts for generated cases: ./justw fuzz-conformance --seed 7 --cases 20000
 [group('test')]

@@ -1,9 +1,10 @@
-//! What answers the probes of a batch: an Envoy with the filter, or the agent.
+//! What answers the probes of a batch: an Envoy with the filter, or an agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kit::envoy::{self, Envoy, Version};
+use kit::pilot_agent::PilotAgent;
 use kit::pod::{self, Form, Pod, SOURCE};
 use kit::{agent, plain_listener, wait};
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ pub enum Answering {
     Envoy(Envoy),
     /// Killed on drop.
     Agent(Child),
+    PilotAgent(PilotAgent),
 }
 
 /// Starts what the environment selects for a Pod at `ip` with this prober table, and returns the address of
@@ -25,6 +27,11 @@ pub async fn start(ip: IpAddr, table: Map<String, Value>) -> (Answering, SocketA
     match pod::form() {
         Form::Wasm | Form::Native => start_envoy(&name, ip, table).await,
         Form::Agent => start_agent(&name, ip, table).await,
+        Form::PilotAgent => {
+            let agent = PilotAgent::start(ip, &Value::Object(table), None).await;
+            let listener = agent.address;
+            (Answering::PilotAgent(agent), listener)
+        }
     }
 }
 

@@ -107,7 +107,10 @@ async fn collect(
 }
 
 fn batch_size() -> usize {
-    if pod::form() == Form::Agent { AGENT_BATCH } else { BATCH }
+    match pod::form() {
+        Form::Wasm | Form::Native => BATCH,
+        Form::Agent | Form::PilotAgent => AGENT_BATCH,
+    }
 }
 
 /// Returns the prober table of `cases`.

@@ -37,7 +37,11 @@ pub struct Case {
 impl Case {
     /// Returns the kind of difference that this case has with the form that is tested.
     pub fn marked(&self) -> Option<Kind> {
-        if pod::form() == Form::Agent { self.differs_in_agent } else { self.differs }
+        match pod::form() {
+            Form::Wasm | Form::Native => self.differs,
+            Form::Agent => self.differs_in_agent,
+            Form::PilotAgent => None,
+        }
     }
 
     /// Returns whether any request of this case uses TLS.

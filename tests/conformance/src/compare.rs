@@ -5,6 +5,7 @@ use std::fmt;
 use super::case::Case;
 use super::seen::{Request, Seen, show};
 use kit::oracle::{Answer, ProbeResult};
+use kit::pod::{self, Form};
 
 /// The result that kubelet derives from a probe (`pkg/kubelet/prober/worker.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,8 +90,9 @@ pub fn difference(case: &Case, direct: &Side, through: &Side) -> Option<Differen
         return Some(Difference::Verdict);
     }
     // Requests are compared only for HTTP probes; an application does not depend on those of TCP
-    // and gRPC probes.
-    if case.probe.http_get.is_none() || direct.seen == through.seen {
+    // and gRPC probes. Istio's agent adds headers to all of them.
+    let compares_requests = case.probe.http_get.is_some() && pod::form() != Form::PilotAgent;
+    if !compares_requests || direct.seen == through.seen {
         return None;
     }
     let without = |seen: &Seen| -> Seen {

@@ -107,7 +107,8 @@ pub async fn repeat_unexpected(
 /// Returns the kind of a difference: the marked one, or D7 for headers omitted over TLS, which
 /// needs no mark.
 fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
-    let left_out = *difference == Difference::ConnectionHeaders && pod::form() != Form::Agent;
+    let left_out =
+        *difference == Difference::ConnectionHeaders && matches!(pod::form(), Form::Wasm | Form::Native);
     left_out.then_some(Kind::D7).or(case.marked())
 }
 

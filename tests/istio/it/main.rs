@@ -9,6 +9,7 @@ mod dns;
 mod mutual_tls;
 mod pilot_agent;
 mod pilot_agent_with_discovery;
+mod probes;
 mod proxied_machine;
 mod proxy_with_istiod;
 mod reconnects;

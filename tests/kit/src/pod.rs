@@ -83,7 +83,7 @@ pub fn with_long_timeouts(mut probers: Value) -> Value {
     probers
 }
 
-/// Selects what answers probes in tests: `wasm`, which is the default, `native`, or `agent`.
+/// Selects what answers probes in tests: `wasm`, which is the default, `native`, `agent`, or `pilot-agent`.
 const FORM: &str = "APP_HEALTH_TEST_FILTER";
 
 /// What answers probes.
@@ -95,6 +95,8 @@ pub enum Form {
     Native,
     /// The agent.
     Agent,
+    /// Istio's agent.
+    PilotAgent,
 }
 
 /// Returns the form that the environment selects.
@@ -107,7 +109,8 @@ pub fn form() -> Form {
         Some(form) if form == "wasm" => Form::Wasm,
         Some(form) if form == "native" => Form::Native,
         Some(form) if form == "agent" => Form::Agent,
-        Some(form) => panic!("{FORM} = {form:?}: must be wasm, native or agent"),
+        Some(form) if form == "pilot-agent" => Form::PilotAgent,
+        Some(form) => panic!("{FORM} = {form:?}: must be wasm, native, agent or pilot-agent"),
     }
 }
 
@@ -119,7 +122,7 @@ pub fn filter() -> FilterCode {
     match form() {
         Form::Wasm => FilterCode::File(wasm()),
         Form::Native => FilterCode::Module(module()),
-        Form::Agent => panic!("{FORM} = agent: Envoy has no filter"),
+        Form::Agent | Form::PilotAgent => panic!("{FORM} selects an agent: Envoy has no filter"),
     }
 }
 
