@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// The label that chooses our agent for a Pod, or for all Pods of a namespace.
 const LABEL: &str = "app-health.io/istio-agent";
 
+/// The label with its value, for a namespace.
+pub const CHOSEN: &str = "app-health.io/istio-agent=enabled";
+
 /// The annotation that chooses between a native and a classic sidecar.
 const NATIVE: &str = "sidecar.istio.io/nativeSidecar";
 
