@@ -1,5 +1,6 @@
 //! Benchmark of our agent in Pods of an Istio mesh, beside Istio's, on a node of its own: memory by control groups,
-//! the time from a Pod's creation to its readiness, and CPU time with probes and scrapes. It prints a table and
+//! the time from a Pod's creation to its readiness, CPU time with probes and scrapes, and requests that fail during a
+//! rollout and while istiod is unavailable. It prints a table and
 //! writes `target/bench/istio.json`. A missed target is reported and is not an error; a measurement that fails is an
 //! error.
 
@@ -18,8 +19,10 @@ use kit::quiet_rounds::QuietRounds;
 use kit::report::{self, Row, median};
 use kubernetes_tests::node::{Namespace, address, condition, http_get};
 use mesh_tests::Mesh;
+use mesh_tests::rollout::Rollout;
+use mesh_tests::scenario::Scenario;
 use mesh_tests::sidecar::{self, Program};
-use mesh_tests::workloads::{Agent, application, pod};
+use mesh_tests::workloads::{Agent, Calls, application, pod};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -44,7 +47,9 @@ memory: what the kernel charges to the container istio-proxy, without pages of f
 peak: the highest anonymous memory of the agent while a Pod starts in a mesh with the given number of Services
 start: from the first event of the Pod to its condition Ready, as a client of the API server sees them; kubelet asks for
   readiness once a second
-CPU: of the agent alone, with 10 probes per 10 s and a scrape per 15 s; the Pods with either agent run at the same time";
+CPU: of the agent alone, with 10 probes per 10 s and a scrape per 15 s; the Pods with either agent run at the same time
+lost requests: of 20 per second from a Pod with either agent
+without istiod: of 20 requests per second; kubelet restarts both containers, which no request survives";
 
 /// Measures our agent in Pods of an Istio mesh
 #[derive(Clone, Debug, Parser)]
@@ -58,6 +63,9 @@ struct Arguments {
     /// Seconds in which CPU time is counted
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// Seconds without istiod after a restart of the sidecars
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    without_istiod: u64,
     /// Passed by cargo bench; ignored
     #[arg(long, hide = true)]
     bench: bool,
@@ -81,6 +89,8 @@ fn main() -> Result<(), Failure> {
     let memory = both(|name, agent| idle_memory(&namespace, name, agent))?;
     let what = format!("memory of one more Pod above Envoy's, {} Services", arguments.services);
     rows.extend(compared(&what, memory, "MiB", 0.35));
+    rows.push(lost_requests(&mesh));
+    rows.extend(without_istiod(&mesh, arguments.without_istiod));
     rows.extend(quiet.rows());
     let file = report::write(&workspace().join("target"), "istio", &rows)?;
     let table = report::table(&rows);
@@ -198,6 +208,26 @@ fn cpu(mesh: &Mesh, seconds: u64) -> Result<[f64; 2], Failure> {
         .map(|((process, _), before)| (process.cpu() - before).as_secs_f64() * 1e3 / minutes)
         .collect();
     Ok([used[0], used[1]])
+}
+
+/// Returns the failed requests while a Deployment changes from Istio's agent to ours and back, from Pods with either.
+#[expect(clippy::cast_precision_loss, reason = "requests of a minute")]
+fn lost_requests(mesh: &Mesh) -> Row {
+    let rollout = Rollout::start(mesh);
+    let calls = [Agent::Mounted, Agent::Stock].map(|agent| rollout.change_to(agent));
+    let failed: u64 = calls.iter().flatten().map(|calls| calls.failed).sum();
+    Row::new("lost requests, rollout to app-health-agent and back", failed as f64, "requests").at_most(0.0)
+}
+
+/// Returns how long no request succeeded when the sidecars restarted while istiod was unavailable, in seconds.
+fn without_istiod(mesh: &Mesh, seconds: u64) -> [Row; 2] {
+    let scenario = Scenario::start(mesh, "");
+    let [(.., stock), (.., ours)] = scenario.restart_without_istiod(seconds, || ());
+    let row = |program: &str, calls: &Calls| {
+        let what = format!("time without a success, istiod away for {seconds} s and a restart, {program}");
+        Row::new(what, calls.longest_gap, "s")
+    };
+    [row("pilot-agent", &stock), row("app-health-agent", &ours)]
 }
 
 fn create_services(mesh: &Mesh, count: u32) -> Namespace<'_> {

@@ -1,40 +1,19 @@
 //! What Pods with either agent do when a part of the mesh fails. Both are called during each fault, by
 //! one client, and a line says what it saw. Where a fault concerns the whole node, no other test runs beside it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use kit::terminal::say;
-use kubernetes_tests::node::{Namespace, address, condition, container, http_get};
+use kubernetes_tests::node::{address, condition, http_get};
+use mesh_tests::scenario::{PODS, Row, Scenario, Undo, restarts};
 use mesh_tests::sidecar::{self, Program};
-use mesh_tests::workloads::{Agent, Calls, application, calls, pod, service};
+use mesh_tests::workloads::Calls;
 use mesh_tests::{Mesh, SYSTEM};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::{Value, json};
+use serde_json::json;
 
-const PODS: [(&str, Agent); 2] = [("stock", Agent::Stock), ("ours", Agent::Mounted)];
-const CALLER: &str = "caller";
-/// How many half minutes istiod is unavailable; 1 by default.
-const HALF_MINUTES: &str = "APP_HEALTH_TEST_HALF_MINUTES_WITHOUT_ISTIOD";
-
-/// Pods that have had no fault yet, so that kubelet does not delay a restart, and their caller.
-struct Scenario<'a> {
-    mesh: &'a Mesh,
-    namespace: Namespace<'a>,
-}
-
-/// Ends a fault, also if the test fails.
-struct Undo<F: Fn()>(F);
-
-impl<F: Fn()> Drop for Undo<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
-/// A Pod, how often its sidecar has been restarted, and what its caller saw.
-type Row = (&'static str, u64, Calls);
+/// How long istiod is unavailable, in seconds; 90 by default.
+const SECONDS: &str = "APP_HEALTH_TEST_SECONDS_WITHOUT_ISTIOD";
 
 /// Our agent starts Envoy again, Istio's ends with it.
 #[test]
@@ -77,7 +56,7 @@ fn the_sidecar_restarts_with_a_full_disk() {
     let stock = scenario.namespace.pod_until("stock", "cannot start its sidecar", |pod| {
         !condition(pod, "Ready") && restarts(pod, "istio-proxy") > 1
     });
-    let calls = calls(&scenario.namespace, CALLER, &url("stock"));
+    let calls = scenario.calls("stock");
     print(
         "the sidecar restarts with a full disk",
         &[("stock", restarts(&stock, "istio-proxy"), calls), ours],
@@ -132,7 +111,7 @@ fn envoy_hangs() {
     );
     let mut stock = Calls::default();
     mesh.node.until("requests to the Pod with Istio's agent fail", || {
-        stock = stock.and(&calls(&scenario.namespace, CALLER, &url("stock")));
+        stock = stock.and(&scenario.calls("stock"));
         stock.failed > 0
     });
     print("Envoy hangs; the limit of our agent is 5 s", &[("stock", 0, stock), ours]);
@@ -192,45 +171,16 @@ fn the_sidecar_restarts_without_dns(mesh: &Mesh) {
 /// Our agent needs istiod only for what has changed.
 fn the_sidecar_restarts_while_istiod_is_unavailable(mesh: &Mesh) {
     let scenario = Scenario::start(mesh, "");
-    let cluster = &mesh.node.cluster;
-    let scale = |replicas: &str| {
-        cluster.kubectl_ok(&["scale", "-n", SYSTEM, "deployment/istiod", "--replicas", replicas], "");
-    };
-    scale("0");
-    let stopped = Undo(|| scale("1"));
-    mesh.node.until("istiod has ended", || {
-        let pods = cluster.get(&["-n", SYSTEM, "pods", "-l", "app=istiod"]);
-        pods["items"].as_array().is_some_and(Vec::is_empty)
+    let rows = scenario.restart_without_istiod(seconds_without_istiod(), || {
+        let mut explained = String::new();
+        let is_explained = || {
+            explained = mesh.explain(&scenario.namespace.name, "pod/ours");
+            explained.contains("Envoy uses a stored configuration")
+        };
+        mesh.node.until("the use of the stored configuration is explained", is_explained);
+        assert!(explained.contains("Istio's injector has added the sidecar istio-proxy"), "{explained}");
     });
-    for (name, _) in PODS {
-        scenario.replace(name, Program::Agent);
-    }
-    let ours = scenario.recovered("ours", 1);
-    // Its certificate and its configuration are used as long as istiod is unavailable.
-    let mut later = ours.2.clone();
-    for _ in 0..half_minutes() {
-        let before = later.succeeded;
-        mesh.node.until("our Pod has served for half a minute", || {
-            later = later.and(&calls(&scenario.namespace, CALLER, &url("ours")));
-            later.succeeded > before + 600
-        });
-    }
-    assert_eq!(later.failed, ours.2.failed, "{later:?}");
-    let mut explained = String::new();
-    let is_explained = || {
-        explained = mesh.explain(&scenario.namespace.name, "pod/ours");
-        explained.contains("Envoy uses a stored configuration")
-    };
-    mesh.node.until("the use of the stored configuration is explained", is_explained);
-    assert!(explained.contains("Istio's injector has added the sidecar istio-proxy"), "{explained}");
-    scenario.namespace.pod_until("stock", "is not ready", |pod| !condition(pod, "Ready"));
-    let away = calls(&scenario.namespace, CALLER, &url("stock"));
-    drop(stopped);
-    let (_, restarts, back) = scenario.recovered("stock", 1);
-    print(
-        "the sidecar restarts while istiod is unavailable",
-        &[("stock", restarts, away.and(&back)), (ours.0, ours.1, later)],
-    );
+    print("the sidecar restarts while istiod is unavailable", &rows);
 }
 
 /// istiod replaces its self-signed root certificate, and signs the certificates of Pods with the new one.
@@ -268,118 +218,10 @@ fn the_root_is_rotated(mesh: &Mesh) {
     }
 }
 
-/// Returns how long istiod is unavailable after the restart, at least.
-fn half_minutes() -> u32 {
-    let set = std::env::vars().find(|(name, _)| name == HALF_MINUTES);
-    set.map_or(1, |(_, set)| {
-        set.parse().unwrap_or_else(|_| panic!("{HALF_MINUTES} = {set}: must be a number"))
-    })
-}
-
-impl<'a> Scenario<'a> {
-    /// Creates both Pods, with this line of `proxyMetadata`, and their caller, whose own sidecar answers its DNS
-    /// queries, and waits until they serve.
-    fn start(mesh: &'a Mesh, metadata: &str) -> Self {
-        Self::of_pods(mesh, metadata, |_| ())
-    }
-
-    /// Like [`Self::start`], with other settings of both Pods.
-    fn of_pods(mesh: &'a Mesh, metadata: &str, change: impl Fn(&mut Value)) -> Self {
-        let namespace = mesh.create_namespace("faults");
-        for (name, agent) in PODS {
-            namespace.create(&service(name));
-            let mut pod = pod(name, agent, &[application(&[])]);
-            pod["metadata"]["annotations"]["proxy.istio.io/config"] =
-                format!("proxyMetadata: {{{metadata}}}").into();
-            change(&mut pod);
-            namespace.create(&pod);
-        }
-        let urls = PODS.map(|(name, _)| url(name));
-        let arguments: Vec<&str> = urls.iter().flat_map(|url| ["--call", url]).collect();
-        let mut caller = pod(CALLER, Agent::Mounted, &[application(&arguments)]);
-        caller["metadata"]["annotations"]["proxy.istio.io/config"] =
-            "proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}".into();
-        namespace.create(&caller);
-        for name in ["stock", "ours", CALLER] {
-            namespace.pod_until(name, "is ready", |pod| condition(pod, "Ready"));
-        }
-        let scenario = Self { mesh, namespace };
-        for (name, _) in PODS {
-            scenario.until_served(name);
-            calls(&scenario.namespace, CALLER, &url(name));
-        }
-        scenario
-    }
-
-    /// Waits until ten requests to a Pod have succeeded one after another, and returns all calls since the
-    /// last time.
-    fn until_served(&self, pod: &str) -> Calls {
-        let mut total = Calls::default();
-        let mut in_a_row = 0;
-        self.mesh.node.until(&format!("{pod} serves"), || {
-            let calls = calls(&self.namespace, CALLER, &url(pod));
-            in_a_row = if calls.failed == 0 { in_a_row + calls.succeeded } else { 0 };
-            total = total.and(&calls);
-            in_a_row >= 10
-        });
-        total
-    }
-
-    /// Waits until a Pod is ready, serves, and its sidecar has been restarted at least that often; ours no more than
-    /// that. Returns its row. Its application has not been restarted.
-    fn recovered(&self, name: &'static str, expected: u64) -> Row {
-        let calls = self.until_served(name);
-        let what = format!("is ready, and its sidecar was restarted {expected} times");
-        let pod = self.namespace.pod_until(name, &what, |pod| {
-            condition(pod, "Ready") && restarts(pod, "istio-proxy") >= expected
-        });
-        let restarted = restarts(&pod, "istio-proxy");
-        assert!(name == "stock" || restarted == expected, "{name}: {}", pod["status"]);
-        assert_eq!(restarts(&pod, "app"), 0, "{name}: {}", pod["status"]);
-        (name, restarted, calls)
-    }
-
-    /// Kills a program of a Pod's sidecar, and waits until another one runs.
-    fn replace(&self, pod: &str, program: Program) {
-        let process = self.kill(pod, program);
-        self.until_replaced(pod, program, process);
-    }
-
-    fn kill(&self, pod: &str, program: Program) -> Pid {
-        let process = self.process(pod, program).expect("the program runs");
-        kill(process, Signal::SIGKILL).expect("the program runs");
-        process
-    }
-
-    fn until_replaced(&self, pod: &str, program: Program, before: Pid) {
-        self.mesh.node.until(&format!("another {program:?} of {pod} runs"), || {
-            self.process(pod, program).is_some_and(|process| process != before)
-        });
-    }
-
-    /// Returns the serial numbers of the CA certificates that the Envoy of a Pod uses.
-    fn root_certificates(&self, pod: &str) -> BTreeSet<String> {
-        let command = ["exec", pod, "-c", "istio-proxy", "--", "pilot-agent", "request", "GET", "certs"];
-        let text = self.namespace.kubectl_ok(&command, "");
-        // Istio's agent writes its log there too.
-        let json = text.find('{').map_or("", |begin| &text[begin..]);
-        let answer: Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let all = answer["certificates"].as_array().into_iter().flatten();
-        let roots = all.flat_map(|certificate| certificate["ca_cert"].as_array().into_iter().flatten());
-        roots.filter_map(|root| root["serial_number"].as_str()).map(str::to_owned).collect()
-    }
-
-    fn process(&self, pod: &str, program: Program) -> Option<Pid> {
-        sidecar::process(pod, &self.namespace.name, program)
-    }
-}
-
-fn url(pod: &str) -> String {
-    format!("http://{pod}:80/")
-}
-
-fn restarts(pod: &Value, name: &str) -> u64 {
-    container(pod, name)["restartCount"].as_u64().unwrap_or_default()
+/// Returns how long istiod is unavailable after the restart, in seconds of calls.
+fn seconds_without_istiod() -> u64 {
+    let set = std::env::vars().find(|(name, _)| name == SECONDS);
+    set.map_or(90, |(_, set)| set.parse().unwrap_or_else(|_| panic!("{SECONDS} = {set}: must be a number")))
 }
 
 fn print(fault: &str, rows: &[Row]) {

@@ -2,6 +2,8 @@
 //! iptables program, and mutual TLS required everywhere.
 
 pub mod machine;
+pub mod rollout;
+pub mod scenario;
 pub mod sidecar;
 pub mod workloads;
 
