@@ -55,6 +55,13 @@ fn cases() -> Vec<Case> {
         case("a classic sidecar", enabled, None, pod(false), Some("/spec/containers/1")),
         case("a Pod that opts in", other, Some("enabled"), pod(true), native),
         case("both", enabled, Some("enabled"), pod(true), native),
+        case(
+            "a Pod with other labels",
+            enabled,
+            None,
+            with("/metadata", json!({"name": "web", "labels": {"app": "web"}})),
+            native,
+        ),
         case("images that are always pulled", enabled, None, always_pulled(), native),
         case("a Pod that opts out", enabled, Some("disabled"), pod(true), None),
         case("a Pod of another namespace", other, None, pod(true), None),
@@ -136,13 +143,15 @@ pub(super) fn policy(fixture: &mut Fixture) {
         // The Pod as the API server returns it without the policy.
         let mut expected = created(other, &pod);
         if let Some(label) = label {
-            pod["metadata"]["labels"] = json!({LABEL: label});
+            pod["metadata"]["labels"][LABEL] = label.into();
         }
         let found = created(namespace, &pod);
         if let Some(sidecar) = sidecar {
             change(&mut expected, sidecar);
         }
         assert_eq!(found["spec"], expected["spec"], "{name}");
+        let label = sidecar.map_or_else(|| label.unwrap_or_default(), |_| "enabled");
+        assert_eq!(found["metadata"]["labels"][LABEL].as_str().unwrap_or_default(), label, "{name}");
     }
     fixture.helm.run(&["uninstall", RELEASE, "--namespace", "istio-system"]).expect("uninstalled");
 }
