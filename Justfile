@@ -205,7 +205,8 @@ _istio-files: _go _istio-reference
         install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json; \
         install -m 0755 "$folder/tools/packaging/common/istio-start.sh" target/istio/istio-start.sh; \
         rm -rf target/istio/charts; mkdir target/istio/charts; cp -r "$folder/manifests/charts/base" "$folder/manifests/charts/istio-control/istio-discovery" target/istio/charts; chmod -R u+w target/istio/charts; \
-        target/istio/reference configs "$folder/pkg/bootstrap/testdata" target/istio/configs
+        target/istio/reference configs "$folder/pkg/bootstrap/testdata" target/istio/configs; \
+        target/istio/reference variables "$folder" >target/istio/variables.txt
 
 # Names processes that an earlier, killed run has left behind
 _leftovers:

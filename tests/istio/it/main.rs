@@ -7,6 +7,7 @@ mod certificates;
 mod csr;
 mod dns;
 mod mutual_tls;
+mod page;
 mod pilot_agent;
 mod pilot_agent_with_discovery;
 mod probes;
