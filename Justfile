@@ -590,6 +590,6 @@ advisories required="": _cargo-deny
 deny: _cargo-deny
     .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny --locked check --hide-inclusion-graph licenses bans sources
 
-# cargo-deny is built from source, once for each version
+# cargo-deny is built from source, once for each version; without optimization, which would take longer than all of its runs
 _cargo-deny:
-    @test -x .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny || cargo install --locked --quiet cargo-deny --version {{ deny_version }} --root .tools/cargo-deny-{{ deny_version }} --target-dir target/cargo-deny
+    @test -x .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny || cargo install --debug --locked --quiet cargo-deny --version {{ deny_version }} --root .tools/cargo-deny-{{ deny_version }} --target-dir target/cargo-deny
