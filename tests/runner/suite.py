@@ -6,10 +6,12 @@ passes then, it is listed as flaky and the suite passes.
 With the variable APP_HEALTH_TEST_FAILED, the failed tests are written to that file instead, so that
 the lanes that run beside the suite can end first. More than flaky.MOST failures are not retried."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -56,10 +58,26 @@ def build(cargo):
         return None
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     return [
-        {"executable": message["executable"], "folder": str(Path(message["manifest_path"]).parent)}
+        {
+            "executable": message["executable"],
+            "folder": str(Path(message["manifest_path"]).parent),
+            "unit": "test" not in message["target"]["kind"],
+        }
         for message in messages
         if message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"]
     ]
+
+
+@contextlib.contextmanager
+def temporary_files(program, environment):
+    """Unit tests write to a folder that is removed after them. Other tests have one in target/, and short paths of
+    sockets in the folder of the system."""
+    if not program["unit"]:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="unit-", ignore_cleanup_errors=True) as folder:
+        environment["TMPDIR"] = folder
+        yield
 
 
 def run(program, options):
@@ -69,7 +87,7 @@ def run(program, options):
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "CARGO_MANIFEST_DIR": program["folder"]}
     command = [program["executable"], *options, "-Z", "unstable-options", "--report-time"]
     lines = []
-    with subprocess.Popen(
+    with temporary_files(program, environment), subprocess.Popen(
         command, cwd=program["folder"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as child:
         for raw in child.stdout:

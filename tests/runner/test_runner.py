@@ -75,7 +75,7 @@ class Speed(unittest.TestCase):
 class Runs(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.use(tempfile.TemporaryDirectory()))
-        self.program = {"executable": str(self.folder / "program"), "folder": str(self.folder)}
+        self.program = {"executable": str(self.folder / "program"), "folder": str(self.folder), "unit": True}
         Path(self.program["executable"]).write_text(PROGRAM)
         os.chmod(self.program["executable"], 0o755)
         for name, value in {"RUNS": self.folder, "FLAKY": self.folder / "flaky.jsonl"}.items():
