@@ -17,14 +17,16 @@ pub fn pod_addresses(own: Option<IpAddr>, excluded: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut found: Vec<(String, IpAddr)> = Vec::new();
     for interface in getifaddrs().into_iter().flatten().filter(|interface| is_listed(interface.flags)) {
-        if !names.contains(&interface.interface_name) {
-            names.push(interface.interface_name.clone());
+        // The name of an IPv4 address is its label, which may be `eth0:1`.
+        let name = interface.interface_name.split(':').next().unwrap_or_default().to_owned();
+        if !names.contains(&name) {
+            names.push(name.clone());
         }
         let address = interface.address.and_then(|address| {
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
         });
-        found.extend(address.filter(is_global).map(|address| (interface.interface_name, address)));
+        found.extend(address.filter(is_global).map(|address| (name, address)));
     }
     let mut addresses: Vec<IpAddr> = Vec::new();
     for name in &names {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,8 @@ impl Contract {
         let mut warnings = Vec::new();
         let annotations = downward_file(folder, ANNOTATIONS, &mut warnings);
         let labels = downward_file(folder, LABELS, &mut warnings);
-        let config = proxy_config(&command, folder, variable, annotations.as_ref())?;
+        let mut config = proxy_config(&command, folder, variable, annotations.as_ref())?;
+        resolve_statsd(&mut config, &mut warnings)?;
         if let Some(unsupported) = support::unsupported(&command, variable, &config) {
             return Err(unsupported.into());
         }
@@ -225,6 +226,27 @@ fn proxy_config<'a>(
         config.annotate(annotations).map_err(|error| NotOurs::Invalid(error.to_string()))?;
     }
     Ok(config)
+}
+
+/// Looks up the name in the address of a statsd server, which Envoy does not do. Like Istio's agent, prefers IPv4, and goes
+/// on without an address that is not found.
+fn resolve_statsd(config: &mut ProxyConfig, warnings: &mut Vec<String>) -> Result<(), NotOurs> {
+    const FIELD: &str = "statsdUdpAddress";
+    let address = config.text(FIELD).to_owned();
+    if address.is_empty() || address.parse::<SocketAddr>().is_ok() {
+        return Ok(());
+    }
+    let found = match address.to_socket_addrs() {
+        Ok(found) => {
+            let found: Vec<SocketAddr> = found.collect();
+            found.iter().find(|address| address.is_ipv4()).or(found.last()).map(SocketAddr::to_string)
+        }
+        Err(error) => {
+            warnings.push(format!("{FIELD} = {address}: {error}; ignored"));
+            None
+        }
+    };
+    merge_text(config, FIELD, &found.unwrap_or_default())
 }
 
 fn merge_text(config: &mut ProxyConfig, field: &str, value: &str) -> Result<(), NotOurs> {

@@ -228,7 +228,9 @@ fn metadata_texts(untyped: &Map<String, Value>, field: &str) -> BTreeMap<String,
 /// The labels that do not come from the Pod.
 fn static_labels(sources: &Sources) -> BTreeMap<String, String> {
     let text = sources.variable(LABELS).unwrap_or_default();
-    serde_json::from_str(text).unwrap_or_default()
+    // As in Go, null is an empty text.
+    let labels: BTreeMap<String, Option<String>> = serde_json::from_str(text).unwrap_or_default();
+    labels.into_iter().map(|(name, value)| (name, value.unwrap_or_default())).collect()
 }
 
 /// The labels of the node, and where it is, which one of them can say.

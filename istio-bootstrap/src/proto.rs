@@ -160,7 +160,8 @@ const fn not(expected: &'static str) -> Error {
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => text.parse().ok(),
-        value => value.as_i64(),
+        // `1.0` and `1e0` are one too.
+        value => value.as_i64().or_else(|| float(value.as_f64()?).as_i64()),
     }
 }
 

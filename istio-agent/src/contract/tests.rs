@@ -73,6 +73,39 @@ fn a_document_for_envoys_bootstrap_is_passed_on() {
     assert!(contract.warnings[0].starts_with("ISTIO_BOOTSTRAP_OVERRIDE = missing.yaml: "));
 }
 
+/// Envoy refuses an interval of zero. Istio's agent divides by it if there is one for evictions too.
+#[test]
+fn an_interval_of_zero_is_left_out() {
+    let folder = pod("interval");
+    fs::write(folder.join(TEMPLATE), "{{ if .stats_flush_interval }}{{ .stats_flush_interval }}{{ end }}")
+        .unwrap();
+    for (interval, expected) in [("0s", ""), ("1.5s", "1.5s")] {
+        let annotations = format!(
+            "sidecar.istio.io/statsFlushInterval=\"{interval}\"\nsidecar.istio.io/statsEvictionInterval=\"3s\"\n"
+        );
+        fs::write(folder.join("etc/istio/pod/annotations"), annotations).unwrap();
+        assert_eq!(read(&folder, &[], &[]).unwrap().bootstrap.as_deref(), Some(expected), "{interval}");
+    }
+}
+
+#[test]
+fn the_address_of_statsd_is_looked_up() {
+    let folder = pod("statsd");
+    let read = |address: &str| {
+        let config = format!("{{\"statsdUdpAddress\": \"{address}\"}}");
+        let contract = read(&folder, &[], &[("PROXY_CONFIG", &config)]).unwrap();
+        (contract.config.text("statsdUdpAddress").to_owned(), contract.warnings)
+    };
+    for address in ["10.1.1.1:9125", "[fd00::1]:9125"] {
+        assert_eq!(read(address), (address.to_owned(), vec![]));
+    }
+    let (found, _) = read("localhost:9125");
+    assert!(["127.0.0.1:9125", "[::1]:9125"].contains(&found.as_str()), "{found}");
+    let (found, warnings) = read("name.invalid");
+    assert_eq!(found, "");
+    assert!(warnings[0].starts_with("statsdUdpAddress = name.invalid: "), "{warnings:?}");
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
     let folder = pod("invalid");

@@ -54,7 +54,7 @@ pub(super) fn set(
     }
     set("histogram_buckets", annotation("statsHistogramBuckets").map_or_else(Vec::new, buckets).into());
     let flush = annotation("statsFlushInterval").and_then(go::parse_duration);
-    if let Some(interval) = flush {
+    if let Some(interval) = flush.filter(|interval| !interval.is_zero()) {
         set("stats_flush_interval", go::duration_string(interval).into());
     }
     let eviction = annotation("statsEvictionInterval").and_then(go::parse_duration);

@@ -55,7 +55,13 @@ const VARIABLES: Choices = &[
     ("ISTIO_META_LOAD_STATS_CONFIG_JSON", &[r#"{"api_type": "GRPC"}"#]),
     (
         "ISTIO_METAJSON_LABELS",
-        &[r#"{"app":"static","tier":"a"}"#, "{}", r#"{"topology.istio.io/locality":"r/z"}"#],
+        &[
+            r#"{"app":"static","tier":"a"}"#,
+            "{}",
+            r#"{"topology.istio.io/locality":"r/z"}"#,
+            r#"{"app":null}"#,
+            "[]",
+        ],
     ),
     ("ISTIO_METAJSON_OTHER", &[r#"{"list":[1,2.5,"x"],"nested":{"a":null}}"#, "not JSON", "[]"]),
     ("ENVOY_STATUS_PORT", &["16021"]),
@@ -83,7 +89,7 @@ const LABELS: Choices = &[
     ("app.kubernetes.io/name", &["web-name"]),
     ("service.istio.io/canonical-name", &["web-canonical"]),
     ("pod-template-hash", &["abc"]),
-    ("topology.istio.io/locality", &["region/zone/sub", "region.zone"]),
+    ("topology.istio.io/locality", &["region/zone/sub", "region.zone", "a/b/c/d", "/", ""]),
     ("istio-locality", &["other.zone.sub.more", ""]),
     ("version", &["v1"]),
 ];
@@ -92,9 +98,12 @@ const ANNOTATIONS: Choices = &[
     ("sidecar.istio.io/statsInclusionPrefixes", &["cluster.outbound,http.{pod_ip}_", ""]),
     ("sidecar.istio.io/statsInclusionSuffixes", &["upstream_rq_1xx"]),
     ("sidecar.istio.io/statsInclusionRegexps", &[r"http.[test]*\.upstream,<\d+>=&"]),
-    ("sidecar.istio.io/extraStatTags", &["dlp_status,dlp_error,dlp_status", ","]),
-    ("sidecar.istio.io/statsHistogramBuckets", &[r#"{"istio":[1,5,10.5],"a":[1e3]}"#, "x", r#"{"a":["b"]}"#]),
-    ("sidecar.istio.io/statsFlushInterval", &["10s", "1m", "soon"]),
+    ("sidecar.istio.io/extraStatTags", &["dlp_status,dlp_error,dlp_status", ",", "a, b"]),
+    (
+        "sidecar.istio.io/statsHistogramBuckets",
+        &[r#"{"istio":[1,5,10.5],"a":[1e3]}"#, "x", r#"{"a":["b"]}"#, "null", r#"{"b":[2],"a":[0.1,1e21]}"#],
+    ),
+    ("sidecar.istio.io/statsFlushInterval", &["10s", "1m", "soon", "1.5s", ""]),
     ("sidecar.istio.io/statsEvictionInterval", &["60s", "7s", "1h"]),
     ("sidecar.istio.io/discoveryAddress", &["istiod-canary.istio-system.svc:15012", "localhost:15012"]),
     ("status.sidecar.istio.io/port", &["15120"]),
@@ -239,7 +248,9 @@ fn tls(rng: &mut Rng) -> Value {
 
 fn proxy_config(rng: &mut Rng, is_base: bool) -> Value {
     let fields: &[Field] = &[
-        ("concurrency", |rng| choose(rng, &[0, 1, 4]).into()),
+        ("concurrency", |rng| {
+            choose(rng, &[json!(0), json!(1), json!("4"), json!(2.0), json!(null), json!(-1)])
+        }),
         ("drainDuration", |rng| choose(rng, &["30s", "1m"]).into()),
         ("terminationDrainDuration", |_| "20s".into()),
         ("terminationDrainDuration", |_| "1m30s".into()),
@@ -279,7 +290,7 @@ fn proxy_config(rng: &mut Rng, is_base: bool) -> Value {
             service
         }),
         ("envoyAccessLogService", |rng| json!({"address": "logs:15000", "tlsSettings": tls(rng)})),
-        ("statsdUdpAddress", |_| "10.1.1.1:9125".into()),
+        ("statsdUdpAddress", |rng| choose(rng, &["10.1.1.1:9125", "localhost:1", "[fd00::1]:2"]).into()),
         ("proxyMetadata", |rng| {
             let mut map = Map::new();
             for (key, value) in [
@@ -318,8 +329,10 @@ fn proxy_config(rng: &mut Rng, is_base: bool) -> Value {
             .clone()
         }),
         ("statsCompression", |rng| rng.bool().into()),
-        ("fileFlushInterval", |_| "2s".into()),
-        ("fileFlushMinSizeKb", |_| 64.into()),
+        ("fileFlushInterval", |rng| choose(rng, &["2s", "0s", "0.0015s"]).into()),
+        ("fileFlushMinSizeKb", |rng| {
+            choose(rng, &[json!(64), json!(0), json!("7"), json!(4_294_967_295_u32)])
+        }),
         ("readinessProbe", |_| json!({"periodSeconds": 5, "httpGet": {"port": 8080, "path": "/ready"}})),
         ("caCertificatesPem", |_| json!(["x"])),
         ("interceptionMode", |rng| choose(rng, &["REDIRECT", "TPROXY"]).into()),

@@ -34,6 +34,7 @@ impl Network {
             Self::Many => &[
                 "10.7.0.2/24 dev east",
                 "10.7.0.3/24 dev east",
+                "10.9.0.2/24 dev east label east:1",
                 "fd07::2/64 dev east",
                 "169.254.7.2/16 dev east",
                 "10.8.0.2/24 dev west",

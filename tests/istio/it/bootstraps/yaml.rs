@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fastrand::Rng;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Texts that are not texts without quotes.
 const RESERVED: [&str; 12] =
@@ -56,7 +56,23 @@ fn child(rng: &mut Rng, text: &mut String, value: &Value, indent: usize) {
             let value = scalar(rng, value);
             writeln!(text, " {value}{comment}").expect("a String is writable");
         }
+        Value::Number(number) => writeln!(text, " {}", integer(rng, number)).expect("a String is writable"),
+        Value::Bool(value) => {
+            let words = if *value { ["true", "yes", "On"] } else { ["false", "NO", "off"] };
+            writeln!(text, " {}", words[rng.usize(..3)]).expect("a String is writable");
+        }
         other => writeln!(text, " {other}").expect("a String is writable"),
+    }
+}
+
+/// Writes a number in one of the forms of YAML 1.1.
+fn integer(rng: &mut Rng, number: &Number) -> String {
+    match (rng.u32(..8), number.as_u64()) {
+        (0, Some(number)) => format!("{number:#x}"),
+        (1, Some(number)) => format!("0{number:o}"),
+        (2, Some(number)) => format!("{number:#b}"),
+        (3, Some(number)) => format!("+{number}"),
+        _ => number.to_string(),
     }
 }
 
