@@ -200,7 +200,7 @@ _istio tags package: _go
 
 # Istio's CRDs, its template of Envoy's bootstrap, and the ProxyConfigs of its tests, from the same module
 _istio-files: _go _istio-reference
-    @folder="$({{ go }} list -C tests/istio -m -f '{{{{ .Dir }}' istio.io/istio)"; mkdir -p target/istio; \
+    @set -e; folder="$({{ go }} list -C tests/istio -m -f '{{{{ .Dir }}' istio.io/istio)"; mkdir -p target/istio; \
         install -m 0644 "$folder/manifests/charts/base/files/crd-all.gen.yaml" target/istio/crds.yaml; \
         install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json; \
         install -m 0755 "$folder/tools/packaging/common/istio-start.sh" target/istio/istio-start.sh; \

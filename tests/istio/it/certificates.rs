@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use istio_agent::secrets::system_roots;
-use kit::vm::certificates::Authority;
+use kit::vm::certificates::{Authority, replace};
 use kit::vm::documents::{GROUP, NAMESPACE};
 use kit::{caller, net, not_tested, wait};
 
@@ -214,9 +214,10 @@ async fn revocation_lists_are_those_of_istios_agent() {
             assert_eq!(expected.is_empty(), content.is_none() || !lists_are_on, "{name} {variables:?}");
         }
         if lists_are_on {
-            fs::write(&file, "another list\n").expect("a writable folder");
+            replace(&file, "another list\n");
             let is_served = async || served(&ours, "ROOTCA").await == "another list\n";
             wait::until_or(|| format!("the other list is served:\n{}", ours.log()), is_served).await;
+            assert_ne!(served(&theirs, "ROOTCA").await, "");
         }
     }
 }

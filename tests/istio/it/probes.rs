@@ -4,8 +4,8 @@ use std::process::Command;
 
 use kit::envoy::workspace;
 
-/// The responses of applications in the wild have the same verdicts. Where those of Istio's agent are other ones, says
-/// `./justw conformance-pilot-agent`.
+/// The verdicts about applications in the wild are the same. `./justw conformance-pilot-agent` says where those of Istio's
+/// agent differ.
 #[test]
 #[ignore = "needs Istio's agent and kubelet's prober: ./justw test-istio"]
 fn verdicts_through_both_agents_are_kubelets() {

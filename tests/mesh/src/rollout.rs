@@ -40,7 +40,7 @@ impl<'a> Rollout<'a> {
     /// Changes the agent of the Deployment, and returns the calls of each caller until all earlier Pods have ended.
     ///
     /// # Panics
-    /// If the rollout does not end.
+    /// If the rollout does not end, or a caller did not call.
     pub fn change_to(&self, agent: Agent) -> [Calls; 2] {
         for (name, _) in CALLERS {
             calls(&self.namespace, name, URL);
@@ -54,7 +54,11 @@ impl<'a> Rollout<'a> {
             pods.len() == 2
         });
         assert!(pods.iter().all(|pod| command(pod).is_some() == (agent != Agent::Stock)), "{pods:?}");
-        CALLERS.map(|(name, _)| calls(&self.namespace, name, URL))
+        CALLERS.map(|(name, _)| {
+            let calls = calls(&self.namespace, name, URL);
+            assert!(calls.succeeded > 20, "{name}: {calls:?}");
+            calls
+        })
     }
 
     fn finish(&self) {

@@ -16,6 +16,8 @@ pub const PODS: [(&str, Agent); 2] = [("stock", Agent::Stock), ("ours", Agent::M
 const CALLER: &str = "caller";
 /// Requests of the caller in a second.
 const RATE: u64 = 20;
+/// Seconds without a failure after which no call of an earlier time is left: longer than a call may take.
+const SETTLED: u64 = 6;
 
 /// Pods that have had no fault yet, so that kubelet does not delay a restart, and their caller.
 pub struct Scenario<'a> {
@@ -165,8 +167,8 @@ impl<'a> Scenario<'a> {
     }
 
     /// Restarts the containers of both sidecars while istiod is unavailable, which it then stays for this time, in
-    /// seconds of calls. Our Pod uses its certificate and its configuration as long, of which `meanwhile` is told;
-    /// the other one waits for istiod.
+    /// seconds of calls. Our Pod uses its certificate and its configuration as long; the other one waits for istiod.
+    /// Calls `meanwhile` before istiod is back.
     ///
     /// # Panics
     /// If our Pod does not serve, or loses a request after its restart.
@@ -185,23 +187,30 @@ impl<'a> Scenario<'a> {
             self.replace(name, Program::Agent);
         }
         let (ours, restarts, after_restart) = self.recovered("ours", 1);
-        let mut later = after_restart.clone();
-        let mut served = 0;
-        while served < seconds * RATE {
+        let mut all = after_restart;
+        // Calls of the time of the restart end later.
+        let mut without_failure = Calls::default();
+        self.mesh.node.until("calls of the restart have ended", || {
+            let calls = self.calls(ours);
+            all = all.and(&calls);
+            without_failure = if calls.failed == 0 { without_failure.and(&calls) } else { Calls::default() };
+            without_failure.succeeded > SETTLED * RATE
+        });
+        let mut later = Calls::default();
+        while later.succeeded < seconds * RATE {
             let before = later.succeeded;
             self.mesh.node.until("our Pod serves", || {
                 later = later.and(&self.calls(ours));
                 later.succeeded > before + RATE
             });
-            served += later.succeeded - before;
         }
-        assert_eq!(later.failed, after_restart.failed, "{later:?}");
+        assert_eq!(later.failed, 0, "{later:?}");
         meanwhile();
         self.namespace.pod_until("stock", "is not ready", |pod| !condition(pod, "Ready"));
         let away = self.calls("stock");
         drop(stopped);
         let (stock, stock_restarts, back) = self.recovered("stock", 1);
-        [(stock, stock_restarts, away.and(&back)), (ours, restarts, later)]
+        [(stock, stock_restarts, away.and(&back)), (ours, restarts, all.and(&later))]
     }
 }
 

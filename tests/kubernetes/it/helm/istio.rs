@@ -150,8 +150,10 @@ pub(super) fn policy(fixture: &mut Fixture) {
             change(&mut expected, sidecar);
         }
         assert_eq!(found["spec"], expected["spec"], "{name}");
-        let label = sidecar.map_or_else(|| label.unwrap_or_default(), |_| "enabled");
-        assert_eq!(found["metadata"]["labels"][LABEL].as_str().unwrap_or_default(), label, "{name}");
+        if let Some(label) = sidecar.map(|_| "enabled").or(label) {
+            expected["metadata"]["labels"][LABEL] = label.into();
+        }
+        assert_eq!(found["metadata"]["labels"], expected["metadata"]["labels"], "{name}");
     }
     fixture.helm.run(&["uninstall", RELEASE, "--namespace", "istio-system"]).expect("uninstalled");
 }
