@@ -224,7 +224,8 @@ fn without_istiod(mesh: &Mesh, seconds: u64) -> [Row; 2] {
     let scenario = Scenario::start(mesh, "");
     let [(.., stock), (.., ours)] = scenario.restart_without_istiod(seconds, || ());
     let row = |program: &str, calls: &Calls| {
-        let what = format!("time without a success, istiod away for {seconds} s and a restart, {program}");
+        let what =
+            format!("time without a success, istiod unavailable for {seconds} s and a restart, {program}");
         Row::new(what, calls.longest_gap, "s")
     };
     [row("pilot-agent", &stock), row("app-health-agent", &ours)]

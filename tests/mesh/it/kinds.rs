@@ -39,7 +39,16 @@ fn jobs_end() {
             job = mesh.node.cluster.get(&["--namespace", &namespace.name, "job", name]);
             condition(&job, "Complete")
         };
-        let story = || namespace.kubectl_ok(&["describe", "pods"], "");
+        let story = || {
+            let sidecar = ["-n", &namespace.name, "logs", &format!("job/{name}"), "-c", "istio-proxy"];
+            let sidecar = mesh.node.cluster.kubectl(&sidecar, "");
+            [
+                namespace.kubectl_ok(&["describe", "pods", "-l", &format!("app={name}")], ""),
+                String::from_utf8_lossy(&sidecar.stdout).into_owned(),
+                namespace.kubelet_log(),
+            ]
+            .join("\n")
+        };
         mesh.node.until_or(&format!("the Job {name} is complete"), is_complete, story);
     }
 }

@@ -207,10 +207,10 @@ impl<'a> Scenario<'a> {
         assert_eq!(later.failed, 0, "{later:?}");
         meanwhile();
         self.namespace.pod_until("stock", "is not ready", |pod| !condition(pod, "Ready"));
-        let away = self.calls("stock");
+        let unavailable = self.calls("stock");
         drop(stopped);
         let (stock, stock_restarts, back) = self.recovered("stock", 1);
-        [(stock, stock_restarts, away.and(&back)), (ours, restarts, all.and(&later))]
+        [(stock, stock_restarts, unavailable.and(&back)), (ours, restarts, all.and(&later))]
     }
 }
 

@@ -91,6 +91,14 @@ impl Namespace<'_> {
         events.iter().filter_map(|event| event["message"].as_str()).map(str::to_owned).collect()
     }
 
+    /// Returns the last lines of kubelet's log that name this namespace.
+    pub fn kubelet_log(&self) -> String {
+        let text = std::fs::read(self.node.folder.join("log/kubelet.log")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().rev().filter(|line| line.contains(&self.name)).take(60).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
     /// Returns the available logs of all containers of a Pod.
     pub fn logs(&self, name: &str) -> String {
         let arguments = ["--namespace", &self.name, "logs", name, "--all-containers", "--prefix"];
