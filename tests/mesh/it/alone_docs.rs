@@ -2,7 +2,7 @@
 
 use kit::docker::archive;
 use kubernetes_tests::doc_test::{Scripts, run_page};
-use mesh_tests::Mesh;
+use mesh_tests::{Mesh, OUR_IMAGE};
 
 const REPOSITORY: &str = "registry.example.com/app-health-istio";
 /// The node's images, and the names that the page uses for them.
@@ -22,4 +22,6 @@ fn alone_every_command_of_the_page_works() {
     mesh.install_policy(REPOSITORY);
     let scripts = Scripts::of_reader(&mesh.node);
     run_page("docs/istio-setup.md", &scripts);
+    // The end of the page removes it.
+    mesh.install_policy(OUR_IMAGE);
 }

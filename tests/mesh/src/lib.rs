@@ -22,6 +22,8 @@ use workloads::Agent;
 
 /// The label that enables Istio's injection in a namespace.
 pub const INJECTED_BY_ISTIO: &str = "istio-injection=enabled";
+/// The repository of the image with our agent.
+pub const OUR_IMAGE: &str = "app-health-istio";
 /// The namespace of istiod.
 pub const SYSTEM: &str = "istio-system";
 
@@ -75,7 +77,7 @@ impl Mesh {
         let rollout = ["rollout", "status", "-n", SYSTEM, "deployment/istiod", "--timeout", "120s"];
         cluster.kubectl_ok(&rollout, "");
         cluster.apply(&strict().to_string());
-        self.install_policy("app-health-istio");
+        self.install_policy(OUR_IMAGE);
     }
 
     fn helm(&self) -> Helm {
