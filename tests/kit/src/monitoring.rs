@@ -15,7 +15,7 @@ pub use series::{Exported, Series, exported, grouping_labels, series_of};
 use crate::envoy::workspace;
 
 /// The labels that Prometheus adds to every series of a target, as `prometheus.yaml` configures it.
-pub const TARGET_LABELS: [&str; 4] = ["namespace", "pod", "instance", "job"];
+pub const TARGET_LABELS: [&str; 5] = ["namespace", "pod", "instance", "job", "app_health_io_istio_agent"];
 
 /// An alert of `rules.yaml`.
 pub struct Alert {
