@@ -69,6 +69,7 @@ fn compare(folder: &Path, seed: u64) {
     let differences = differences(Some(&expected.bootstrap), Some(&found.bootstrap), "");
     assert!(differences.is_empty(), "{again}\n{case:#?}\n{}", differences.join("\n"));
     assert_eq!(found.flags, expected.flags, "{again}\n{case:#?}");
+    assert_eq!(found.merged, expected.merged, "{again}\n{case:#?}");
 }
 
 /// The inputs of Istio's own tests. What only Istio's agent supports is left to it.
@@ -113,6 +114,8 @@ fn prepare(folder: &Path, template: &str) {
 struct Rendered {
     bootstrap: Value,
     flags: BTreeSet<String>,
+    /// What Envoy merges into its bootstrap, the value of a flag.
+    merged: Value,
 }
 
 fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Rendered, String> {
@@ -142,7 +145,7 @@ fn rendered_by_istio(folder: &Path, case: &Case) -> Result<Rendered, String> {
         Ok(bytes) => {
             let bootstrap = serde_json::from_slice(&bytes).expect("a bootstrap is JSON");
             let words = std::fs::read_to_string(folder.join("flags")).expect("Envoy's flags");
-            Ok(Rendered { bootstrap, flags: flags(words.lines().map(str::to_owned).collect()) })
+            Ok(Rendered::new(bootstrap, words.lines().map(str::to_owned).collect()))
         }
         Err(_) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
@@ -162,20 +165,24 @@ fn rendered(folder: &Path, case: &Case) -> Result<Rendered, String> {
         None => std::fs::read_to_string(&contract.bootstrap_file).map_err(|error| error.to_string())?,
     };
     let bootstrap = serde_json::from_str(&text).map_err(|error| format!("{error}\n{text}"))?;
-    Ok(Rendered { bootstrap, flags: flags(contract.envoy_flags) })
+    Ok(Rendered::new(bootstrap, contract.envoy_flags))
 }
 
-/// Envoy's flags with their values, whatever their order.
-fn flags(words: Vec<String>) -> BTreeSet<String> {
-    let mut flags: Vec<String> = Vec::new();
-    for word in words {
-        match flags.last_mut().filter(|_| !word.starts_with('-')) {
-            Some(flag) => *flag = format!("{flag} {word}"),
-            None => flags.push(word),
+impl Rendered {
+    /// Takes Envoy's flags with their values, whatever their order.
+    fn new(bootstrap: Value, words: Vec<String>) -> Self {
+        let mut flags: Vec<String> = Vec::new();
+        for word in words {
+            match flags.last_mut().filter(|_| !word.starts_with('-')) {
+                Some(flag) => *flag = format!("{flag} {word}"),
+                None => flags.push(word),
+            }
         }
+        let document = flags.iter().find_map(|flag| flag.strip_prefix("--config-yaml "));
+        let merged = document.map(|text| serde_json::from_str(text).expect("JSON")).unwrap_or_default();
+        flags.retain(|flag| !flag.starts_with("-c ") && !flag.starts_with("--config-yaml "));
+        Self { bootstrap, flags: flags.into_iter().collect(), merged }
     }
-    flags.retain(|flag| !flag.starts_with("-c "));
-    flags.into_iter().collect()
 }
 
 /// The paths at which two documents differ. `None` is a field that does not exist.
