@@ -16,7 +16,7 @@ use super::compare::{Difference, Side, difference};
 use super::kind::Kind;
 use kit::net;
 use kit::oracle::{Oracle, Question};
-use kit::pod::{self, Form};
+use kit::pod;
 
 /// Number of cases that share one Envoy. Each case uses two listeners, and a process may have 1024
 /// open files.
@@ -107,10 +107,7 @@ async fn collect(
 }
 
 fn batch_size() -> usize {
-    match pod::form() {
-        Form::Wasm | Form::Native => BATCH,
-        Form::Agent | Form::PilotAgent => AGENT_BATCH,
-    }
+    if pod::form().is_filter() { BATCH } else { AGENT_BATCH }
 }
 
 /// Returns the prober table of `cases`.

@@ -53,11 +53,7 @@ pub async fn run(arguments: Arguments) -> Result<bool, String> {
 
 async fn run_suite(only: &str, check: bool) -> Result<bool, String> {
     let mut chapters = suite::run(only).await?;
-    let published = if check && matches!(pod::form(), Form::Wasm | Form::Native) {
-        Some(Published::read()?)
-    } else {
-        None
-    };
+    let published = if check && pod::form().is_filter() { Some(Published::read()?) } else { None };
     let verdicts = published.as_ref().map(|published| Verdicts::of(&published.verdicts));
     let as_expected = |finding: &Finding| {
         finding.wrong().is_none() && verdicts.as_ref().is_none_or(|verdicts| verdicts.contain(finding))
@@ -117,7 +113,7 @@ fn publish(chapters: &[Findings], published: Option<&Published>) -> Result<bool,
         Form::PilotAgent => "target/conformance-pilot-agent.json",
     };
     write(name, &(text + "\n"))?;
-    if matches!(pod::form(), Form::Agent | Form::PilotAgent) {
+    if !pod::form().is_filter() {
         say(&format!("{} cases, {} equal; {name}\n", json["cases"], json["equal"]));
         return Ok(true);
     }

@@ -10,7 +10,7 @@ use super::compare::{Difference, describe};
 use super::expand::{self, Chapter};
 use super::kind::Kind;
 use kit::envoy::workspace;
-use kit::pod::{self, Form};
+use kit::pod;
 
 /// A case that was run, and its result.
 #[derive(Clone, Debug)]
@@ -107,8 +107,7 @@ pub async fn repeat_unexpected(
 /// Returns the kind of a difference: the marked one, or D7 for headers omitted over TLS, which
 /// needs no mark.
 fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
-    let left_out =
-        *difference == Difference::ConnectionHeaders && matches!(pod::form(), Form::Wasm | Form::Native);
+    let left_out = *difference == Difference::ConnectionHeaders && pod::form().is_filter();
     left_out.then_some(Kind::D7).or(case.marked())
 }
 

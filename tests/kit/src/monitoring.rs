@@ -14,7 +14,8 @@ pub use series::{Exported, Series, exported, grouping_labels, series_of};
 
 use crate::envoy::workspace;
 
-/// The labels that Prometheus adds to every series of a target, as `prometheus.yaml` configures it.
+/// The labels that Prometheus adds to every series of a target, as `prometheus.yaml` configures it, and that of a Pod in a
+/// mesh, which Istio's configuration of Prometheus adds.
 pub const TARGET_LABELS: [&str; 5] = ["namespace", "pod", "instance", "job", "app_health_io_istio_agent"];
 
 /// An alert of `rules.yaml`.

@@ -99,6 +99,13 @@ pub enum Form {
     PilotAgent,
 }
 
+impl Form {
+    /// Returns whether the filter in Envoy answers, and no agent.
+    pub fn is_filter(self) -> bool {
+        matches!(self, Self::Wasm | Self::Native)
+    }
+}
+
 /// Returns the form that the environment selects.
 ///
 /// # Panics

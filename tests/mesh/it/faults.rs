@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use kit::terminal::say;
-use kubernetes_tests::node::{address, condition, http_get};
+use kubernetes_tests::node::{address, condition, container, http_get};
 use mesh_tests::scenario::{PODS, Row, Scenario, Undo, restarts};
 use mesh_tests::sidecar::{self, Program};
 use mesh_tests::workloads::Calls;
@@ -89,6 +89,16 @@ fn the_memory_limit_is_reached() {
     let ends_together = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
     // The kernel may kill the agent too before it has freed the memory of Envoy.
     let ours = scenario.recovered_after("ours", u64::from(ends_together)..=1);
+    if ours.1 > 0 {
+        // Otherwise the agent would have exited by itself.
+        let pod = scenario.namespace.pod("ours");
+        assert_eq!(
+            container(&pod, "istio-proxy")["lastState"]["terminated"]["exitCode"],
+            137,
+            "{}",
+            pod["status"]
+        );
+    }
     print("the memory limit is reached", &[scenario.recovered("stock", 1), ours]);
 }
 
